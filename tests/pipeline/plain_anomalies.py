@@ -1,4 +1,4 @@
-"""The findings about access that must be there, by the words of `docs/reference/anomalies.md` alone."""
+"""The anomalies about access that must be there, by the words of `docs/reference/anomalies.md` alone."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The findings about bursts of denials that must be there, by the words of `docs/reference/anomalies.md`."""
+"""The anomalies about bursts of denials that must be there, by the words of `docs/reference/anomalies.md`."""
 
 import math
 from collections import defaultdict
@@ -100,7 +100,7 @@ class DeniedDay:
 
 
 def denied_days(habits: Habits, swept: Collection[tuple[str, int]]) -> Iterator[DeniedDay]:
-    """Yield the days with denials beyond the habits, without what is in a finding of `swept` already."""
+    """Yield the days with denials beyond the habits, without what is in an anomaly of `swept` already."""
     for who, uses in habits.of.items():
         for day, some in by(attempts_of(habits, uses), lambda one: one.day).items():
             is_few = [len(one.uses) <= habits.limits["attempts_per_name"] for one in some]

@@ -1,4 +1,4 @@
-"""The findings about failed logins that must be there, by the words of `docs/reference/anomalies.md`."""
+"""The anomalies about failed logins that must be there, by the words of `docs/reference/anomalies.md`."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping

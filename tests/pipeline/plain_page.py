@@ -292,8 +292,8 @@ def check_grants(shown: Any, review: Sequence[Any]) -> None:
 
 
 def check_findings(shown: Any, findings: Sequence[Any], states: Sequence[Any]) -> None:
-    """Check the page's findings against the rows of `findings` and `finding_states`."""
-    everything = [*findings, *states]
+    """Check the page's findings against the rows of `findings` and `anomaly_states`."""
+    everything = [*findings, *({**row, "finding_id": row["anomaly_id"]} for row in states)]
     assert shown.count == len(everything)
     found = {group.kind: (group.count, group.high) for group in shown.kinds}
     kinds = Counter(row["kind"] for row in everything)

@@ -228,11 +228,11 @@ def check_states(
     said: Mapping[str, Any],
     last: date,
 ) -> None:
-    """Check `finding_states`, of which no earlier run knew any, and what the search until a day says."""
-    rows_by_id = by(rows, lambda row: row["finding_id"])
-    assert sorted(row["finding_id"] for row in states) == sorted(rows_by_id)
+    """Check `anomaly_states`, of which no earlier run knew any, and what the search until a day says."""
+    rows_by_id = by(rows, lambda row: row["anomaly_id"])
+    assert sorted(row["anomaly_id"] for row in states) == sorted(rows_by_id)
     for state in states:
-        mine = rows_by_id[state["finding_id"]]
+        mine = rows_by_id[state["anomaly_id"]]
         newest = max(mine, key=lambda row: row["day"])
         sums = (min(row["first_time"] for row in mine), max(row["last_time"] for row in mine))
         days = [row["day"] for row in mine]
@@ -254,6 +254,6 @@ def check_states(
     grave = sorted(
         states, key=lambda one: (one["state"] != "OPEN", order.index(one["severity"]), -one["score"])
     )
-    assert [row["score"] for row in said["findings"]] == [
-        row["score"] for row in grave[: len(said["findings"])]
+    assert [row["score"] for row in said["anomalies"]] == [
+        row["score"] for row in grave[: len(said["anomalies"])]
     ]

@@ -231,7 +231,7 @@ def test_flows_and_anomalies_answer(
         }
     ]
     assert dot.read_text().startswith("digraph")
-    found = said(capsys, place, "anomalies", "--until", f"{NOW:%F}", "--days", "5")
+    found = said(capsys, place, "anomalies", "find", "--until", f"{NOW:%F}", "--days", "5")
     assert found["period"] == f"{NOW - timedelta(days=4):%F} to {NOW:%F}"
     assert set(found) == {"cluster", "period", "record", "kinds", "states", "new", "anomalies"}
 

@@ -225,7 +225,7 @@ def test_every_number_of_the_answers_on_the_page(page: Report, reviewed: Reviewe
     check_replayed(page.replayed, reviewed.rows, replayed.allows)
     assert page.replayed.lost or page.replayed.gained
     check_grants(page.grants, rows_of(tables, "access_review"))
-    check_findings(page.findings, rows_of(tables, "findings"), rows_of(tables, "finding_states"))
+    check_findings(page.findings, rows_of(tables, "findings"), rows_of(tables, "anomaly_states"))
 
 
 def test_every_number_of_logins(raw: duckdb.DuckDBPyConnection, page: Report, cluster: str) -> None:
@@ -374,7 +374,7 @@ def test_every_number_of_the_anomalies(
         *PlainAnomalies(habits).all(),
         *PlainLogins(habits, logged.to_arrow_table().to_pylist()).all(),
     ]
-    rows, states = rows_of(tables, "anomalies"), rows_of(tables, "finding_states")
+    rows, states = rows_of(tables, "anomalies"), rows_of(tables, "anomaly_states")
     check_anomalies(rows, expected)
     check_states(states, rows, searched, JUDGED[1] - timedelta(days=1))
     attacks = {one.kind for one in expected if one.host in ATTACKERS}

@@ -197,7 +197,7 @@ def test_only_who_was_refused_is_an_anomaly(
 ) -> None:
     last_ms = max(event["time_ms"] for event in events)
     day = spark.sql(f"select date(timestamp_millis({last_ms}))").collect()[0][0]
-    found = said(capsys, place, "anomalies", "--until", str(day))
+    found = said(capsys, place, "anomalies", "find", "--until", str(day))
     assert {(row["kind"], row["principal"]) for row in found["anomalies"]} == {
         ("MISSING_RIGHT", "User:mallory")
     }

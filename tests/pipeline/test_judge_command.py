@@ -77,7 +77,7 @@ def test_what_the_acls_then_in_force_did_not_say_is_found(
     assert [(one["verdict"], one["events"]) for one in said["verdicts"]] == [
         ("AGREES", 7),
         ("DIFFERS", 3),
-        ("OUT_OF_REACH", 1),
+        ("OUT_OF_RANGE", 1),
     ]
     assert said["differ"] == 3
     assert [
@@ -93,7 +93,7 @@ def test_what_the_acls_then_in_force_did_not_say_is_found(
     tables = Tables(place / "tables")
     assert tables.read(spark, "judged").agg({"event_count": "sum"}).collect()[0][0] == 11
     summary = run_tables_report(spark, tables, place / "report.html")
-    assert summary.answers == ("history_findings",)
+    assert summary.answers == ("discrepancies",)
     assert "the ACLs of offset 3 decide DENIED" in (place / "report.html").read_text()
 
 
@@ -114,7 +114,7 @@ def test_days_outside_of_the_period_are_not_judged(place: Path, capsys: pytest.C
     since = day_of(T0_MS + 30 * 24 * HOUR_MS)
     assert judge(place, "--since", since, "--output", "json", "--exit-code") == ExitCode.OK
     said = json.loads(capsys.readouterr().out)
-    assert (said["verdicts"], said["findings"], said["examples"]) == ([], [], [])
+    assert (said["verdicts"], said["discrepancies"], said["examples"]) == ([], [], [])
 
 
 def test_the_roll_up_is_judged_by_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
 @pytest.mark.parametrize(
     "words",
     [
-        ["review"], ["replay", "east.txt"], ["recommend"], ["anomalies"], ["flows"],
+        ["review"], ["replay", "east.txt"], ["recommend"], ["anomalies", "find"], ["flows"],
         ["judge", "--metadata", "m"], ["report", "--out", "page.html"],
     ],
 )  # fmt: skip
@@ -115,7 +115,7 @@ def test_each_answer_counts_one_cluster(place: Path, capsys: pytest.CaptureFixtu
     assert [(one["acls"], one["needed_events"]) for one in needs] == [(1, 5), (0, 0)]
     by_id = said(capsys, place, "flows", "--cluster", "5L6g3nShT-eMCtK--X86sw")
     assert by_id["cluster"] == "west"
-    found = said(capsys, place, "anomalies", "--cluster", "east", "--until", f"{NOW:%F}")
+    found = said(capsys, place, "anomalies", "find", "--cluster", "east", "--until", f"{NOW:%F}")
     assert found["cluster"] == "east"
 
 

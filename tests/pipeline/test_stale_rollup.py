@@ -148,7 +148,7 @@ ANSWERS: dict[str, Asked] = {
     ),
     "judge": Asked(("--by-rollup",), lambda found: sum(one["events"] for one in found["verdicts"]) == EVENTS),
     "recommend": Asked((), lambda found: found["needed_events"] == sum(USES.values())),
-    "anomalies": Asked(
+    "anomalies find": Asked(
         ("--until", f"{NOW:%F}"),
         lambda found: any(one["principal"] == "User:mallory" for one in found["anomalies"]),
     ),
@@ -158,9 +158,9 @@ ANSWERS: dict[str, Asked] = {
 """Every command that reads what was recorded."""
 
 OTHERS = {
-    "findings list": "shows what `anomalies` stored",
-    "findings acknowledge": "changes what `anomalies` stored",
-    "findings reopen": "likewise",
+    "anomalies list": "shows what searches stored",
+    "anomalies acknowledge": "changes what searches stored",
+    "anomalies reopen": "likewise",
     "signoff check": "reads a document",
     "signoff decide": "writes a document",
     "signoff close": "likewise",

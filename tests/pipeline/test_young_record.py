@@ -113,5 +113,5 @@ def test_two_days_of_log_pass_no_check(
     said(ExitCode.NO, *changes, "--exit-code")
 
     until = ["--until", f"{NOW:%F}", "--exit-code"]
-    assert "too early to say what else there was" in said(ExitCode.NO, "anomalies", *until)
-    assert "2 of the 2 days up to" in said(ExitCode.OK, "anomalies", *until, "--days", "2")
+    assert "too early to say what else there was" in said(ExitCode.NO, "anomalies", "find", *until)
+    assert "2 of the 2 days up to" in said(ExitCode.OK, "anomalies", "find", *until, "--days", "2")

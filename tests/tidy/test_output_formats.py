@@ -31,7 +31,7 @@ WITHOUT_ROWS: Final = {
     "metadata verify": "answers one question: whole, torn or damaged, and where",
     "migrate": "a plan of ACLs, users and tokens, which have no columns in common",
     "pipeline check": "answers one question: whole or damaged, and where",
-    "pipeline judge": "counts; its rows are the tables `judged` and `history_findings`",
+    "pipeline judge": "counts; its rows are the tables `judged` and `discrepancies`",
     "blast-radius": "identities, each with the steps that lead there",
     "pipeline recommend": "counts; the ACLs are the file of `--out`",
     "pipeline report": "counts; the page is the file of `--out`",

@@ -25,8 +25,8 @@ from kustos.cli.metadata.dump import record_columns
 from kustos.cli.metadata.history import event_columns
 from kustos.cli.minimize import edit_columns
 from kustos.cli.output import Columns, OutputFormat
-from kustos.cli.pipeline.findings import finding_columns
 from kustos.cli.pipeline.flows import path_columns
+from kustos.cli.pipeline.known_anomalies import anomaly_columns
 from kustos.cli.pipeline.replay import flip_columns
 from kustos.cli.trial import difference_columns
 from kustos.cli.users import USERS
@@ -100,10 +100,10 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "metadata dump": record_columns(),
     "metadata history": event_columns(with_audit=True),
     "minimize": edit_columns(),
-    "pipeline anomalies": finding_columns(),
-    "pipeline findings acknowledge": finding_columns(),
-    "pipeline findings list": finding_columns(),
-    "pipeline findings reopen": finding_columns(),
+    "pipeline anomalies find": anomaly_columns(),
+    "pipeline anomalies acknowledge": anomaly_columns(),
+    "pipeline anomalies list": anomaly_columns(),
+    "pipeline anomalies reopen": anomaly_columns(),
     "pipeline flows": path_columns(),
     "pipeline replay": flip_columns(),
     "trial": difference_columns(),

@@ -34,7 +34,7 @@ class AnomalyInputError(PipelineError):
 
 
 class TriageError(PipelineError):
-    """A finding that is to be acknowledged is unknown, or the acknowledgement is not valid."""
+    """An anomaly that is to be acknowledged is unknown, or the acknowledgement is not valid."""
 
 
 class AuditInputError(PipelineError):

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, kept
 from kustos.pipeline.errors import AnomalyInputError
-from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, FINDINGS_SCHEMA
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, FOUND_ANOMALIES_SCHEMA
 from testkit.seeds import seed_of_run
 from tests.pipeline.anomalies.rows import START, Use, decided, frame, rolled_up
 from tests.pipeline.plain_anomalies import PlainAnomalies
@@ -28,12 +28,12 @@ LENIENT = AnomalyParameters(
     attempts_per_name=200.0, swept_names=2, swept_names_denied=1, hours_surprise=1.5, dormant_days=3,
     leave_days=6, dormant_surprise=0.5,
 )  # fmt: skip
-"""So that stories hold more findings."""
+"""So that stories hold more anomalies."""
 DAYS, FIRST = 60, 40
 
 WINDOW = Window(*(FIRST_DAY.date() + timedelta(days=day) for day in (JUDGED.start, DAYS_TOLD)))
 SEED = 75
-"""Stories that hold findings of all kinds about access."""
+"""Stories that hold anomalies of all kinds about access."""
 KINDS_TOLD = {
     "BRUTE_FORCE", "DORMANT_WAKING", "FIRST_SEEN_ACCESS", "MISSING_RIGHT", "NEW_HOST", "PRIVILEGE_PROBING",
     "SUPER_USER_USE", "SWEEP", "TOPIC_ENUMERATION", "UNUSUAL_HOURS",
@@ -48,15 +48,15 @@ def window_of(first: int, end: int) -> Window:
     return Window(START + timedelta(days=first), START + timedelta(days=end))
 
 
-def expected_findings(decisions: Iterable[Told], limits: AnomalyParameters) -> list[Expected]:
-    """Return the findings that there must be, by the words of the reference page."""
+def expected_anomalies(decisions: Iterable[Told], limits: AnomalyParameters) -> list[Expected]:
+    """Return the anomalies that there must be, by the words of the reference page."""
     rows = [decided(one) for one in decisions]
     habits = Habits(rows, day_of(WINDOW.start), day_of(WINDOW.end), super_users=(), limits=asdict(limits))
     return PlainAnomalies(habits).all()
 
 
 def search(spark: SparkSession, decisions: Iterable[Told], limits: AnomalyParameters) -> list[Row]:
-    """Return the findings, from rows of the roll-up in any order."""
+    """Return the anomalies, from rows of the roll-up in any order."""
     rows = list(rolled_up(decisions))
     Random(5).shuffle(rows)
     rollup = spark.createDataFrame(rows, AUDIT_ROLLUP_SCHEMA)
@@ -71,39 +71,39 @@ def told(spark: SparkSession) -> list[Row]:
     return search(spark, stories(Random(SEED)), AnomalyParameters())
 
 
-def test_the_findings_of_stories_are_those_of_the_page(told: list[Row]) -> None:
+def test_the_anomalies_of_stories_are_those_of_the_page(told: list[Row]) -> None:
     """In whatever order and pieces the roll-up comes."""
     assert {row["kind"] for row in told} == KINDS_TOLD
-    expected = expected_findings(stories(Random(SEED)), AnomalyParameters())
+    expected = expected_anomalies(stories(Random(SEED)), AnomalyParameters())
     check_anomalies([row.asDict() for row in told], expected)
 
 
-def test_a_copy_of_a_behaviour_has_findings_of_its_own(spark: SparkSession) -> None:
+def test_a_copy_of_a_behaviour_has_anomalies_of_its_own(spark: SparkSession) -> None:
     decisions = stories(Random(SEED))
     decisions += [replace(one, who="User:twin") for one in decisions if one.who == "User:clerk-0"]
-    expected = expected_findings(decisions, AnomalyParameters())
+    expected = expected_anomalies(decisions, AnomalyParameters())
     found = search(spark, decisions, AnomalyParameters())
     check_anomalies([row.asDict() for row in found], expected)
 
 
-def test_the_findings_follow_the_parameters(spark: SparkSession) -> None:
+def test_the_anomalies_follow_the_parameters(spark: SparkSession) -> None:
     """Each run searches other stories."""
     decisions = stories(Random(f"{seed_of_run()} lenient"))
     found = search(spark, decisions, LENIENT)
-    check_anomalies([row.asDict() for row in found], expected_findings(decisions, LENIENT))
+    check_anomalies([row.asDict() for row in found], expected_anomalies(decisions, LENIENT))
 
 
-def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[Row]) -> None:
+def test_an_anomaly_has_a_score_a_severity_a_reason_and_its_evidence(told: list[Row]) -> None:
     assert told
     for row in told:
-        assert row.asDict().keys() == set(FINDINGS_SCHEMA.fieldNames())
+        assert row.asDict().keys() == set(FOUND_ANOMALIES_SCHEMA.fieldNames())
         assert 0.5 <= row["score"] < 1
         assert row["severity"] in ("HIGH", "MEDIUM", "LOW")
         assert not row["reason"][0].isupper()
         assert json.loads(row["evidence"])["surprise"] > 0
         assert row["first_time"] <= row["last_time"]
         assert row["event_count"] > 0
-    assert len({(row["finding_id"], row["day"]) for row in told}) == len(told)
+    assert len({(row["anomaly_id"], row["day"]) for row in told}) == len(told)
 
 
 def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark: SparkSession) -> None:
@@ -119,7 +119,7 @@ def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark
 
 
 def test_a_credential_that_works_from_a_foreign_network_is_high(spark: SparkSession) -> None:
-    """The victims have few days of habits, so that chance alone makes their findings LOW."""
+    """The victims have few days of habits, so that chance alone makes their anomalies LOW."""
     victims = {"home": "10.9.1.1", "stolen": "203.1.113.9", "refused": "203.2.113.9", "mate": "10.1.9.9"}
     began = FIRST - AnomalyParameters().learning_days - 4
     usual = [
@@ -163,7 +163,7 @@ def test_super_users_are_told_by_the_settings_where_no_rule_is_recorded(spark: S
 
 
 def test_what_is_known_is_suppressed_and_nothing_else(spark: SparkSession, told: list[Row]) -> None:
-    from kustos.pipeline.anomalies.findings import without
+    from kustos.pipeline.anomalies.rows import without
 
     sweep, hours = (next(row for row in told if row["kind"] == kind) for kind in ("SWEEP", "UNUSUAL_HOURS"))
     midnight = datetime.combine(hours["day"], datetime.min.time(), UTC)
@@ -178,11 +178,11 @@ def test_what_is_known_is_suppressed_and_nothing_else(spark: SparkSession, told:
             until=midnight + timedelta(days=1),
         ),
     ]
-    rows = without(spark.createDataFrame(told, FINDINGS_SCHEMA), known).collect()
-    left = {(row["finding_id"], row["day"]) for row in rows}
-    gone = {key for row in told if (key := (row["finding_id"], row["day"])) not in left}
-    swept = {(row["finding_id"], row["day"]) for row in told if row["kind"] == "SWEEP"}
-    assert gone == {*swept, (hours["finding_id"], hours["day"])}
+    rows = without(spark.createDataFrame(told, FOUND_ANOMALIES_SCHEMA), known).collect()
+    left = {(row["anomaly_id"], row["day"]) for row in rows}
+    gone = {key for row in told if (key := (row["anomaly_id"], row["day"])) not in left}
+    swept = {(row["anomaly_id"], row["day"]) for row in told if row["kind"] == "SWEEP"}
+    assert gone == {*swept, (hours["anomaly_id"], hours["day"])}
 
 
 def test_questions_that_make_no_sense_are_refused(spark: SparkSession) -> None:

@@ -11,8 +11,8 @@ from pyspark.sql.types import DateType, StructField, StructType
 from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, kept
 from kustos.pipeline.anomalies.activity import ActivityScope
 from kustos.pipeline.anomalies.failed_logins import failed_logins
-from kustos.pipeline.anomalies.findings import without
-from kustos.pipeline.schemas import FINDINGS_SCHEMA, SECURITY_EVENTS_SCHEMA
+from kustos.pipeline.anomalies.rows import without
+from kustos.pipeline.schemas import FOUND_ANOMALIES_SCHEMA, SECURITY_EVENTS_SCHEMA
 from tests.pipeline.anomalies.rows import frame
 
 SCHEMA = StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField("day", DateType())])
@@ -72,7 +72,7 @@ NOTHING = [
 
 
 ByWorld = dict[str, list[tuple[str, str | None, str | None, Row]]]
-"""Kind, principal and address of the findings of each world, and the rows as they are."""
+"""Kind, principal and address of the anomalies of each world, and the rows as they are."""
 FAR = row("pods", "172.16.1.1", count=500)
 NEAR = [row("pods", "10.7.99.1", count=500), row("pods", "10.7.99.1", ok=True, at=1)]
 WORLDS: dict[str, list[dict[str, Any]]] = {
@@ -100,7 +100,7 @@ def apart(number: int, each: dict[str, Any]) -> dict[str, Any]:
 
 
 def told_of(found: Row) -> tuple[int, str, str | None, str | None]:
-    """Return which world a finding is about, and its kind, principal and address there: `apart` undone."""
+    """Return which world an anomaly is about, and its kind, principal and address there: `apart` undone."""
     principal, host = found["principal"], json.loads(found["evidence"]).get("host")
     worlds = set()
     if principal is not None:
@@ -137,7 +137,7 @@ def by_world(spark: SparkSession) -> ByWorld:
 def told(spark: SparkSession) -> list[Row]:
     security = frame_of(spark, [*GUESSES, *RIGHT, *SPRAY, *OLD_PASSWORD, *NOTHING])
     made = find_anomalies(spark, window=WINDOW, rollup=frame(spark, []), security_events=security, keep=kept)
-    assert made.schema.fieldNames() == FINDINGS_SCHEMA.fieldNames()
+    assert made.schema.fieldNames() == FOUND_ANOMALIES_SCHEMA.fieldNames()
     return sorted(made.collect(), key=lambda each: str(each["kind"]))
 
 
@@ -149,10 +149,10 @@ def test_each_kind_is_found_once_and_nothing_else(told: list[Row]) -> None:
     ]
     assert {each["day"] for each in told} == {IN_WINDOW}
     assert all(0.5 <= each["score"] < 1 for each in told)
-    assert len({each["finding_id"] for each in told}) == 3
+    assert len({each["anomaly_id"] for each in told}) == 3
 
 
-def test_a_finding_says_who_from_where_and_how_often(told: list[Row]) -> None:
+def test_an_anomaly_says_who_from_where_and_how_often(told: list[Row]) -> None:
     right, guessed, sprayed = told
     assert right["reason"] == (
         "25 logins as `root` failed from 10.0.0.2, and then one succeeded: a password that was guessed?"
@@ -189,10 +189,10 @@ def test_an_address_is_a_name_s_own_from_the_day_after_it_got_in_and_unless_many
     assert [kind for kind, *_ in by_world["home since today"]] == ["LOGIN_AFTER_FAILURES"]
 
 
-def test_two_addresses_of_one_day_are_two_findings(by_world: ByWorld) -> None:
+def test_two_addresses_of_one_day_are_two_anomalies(by_world: ByWorld) -> None:
     two = by_world["two addresses"]
     assert sorted(str(host) for _, _, host, _ in two) == ["10.0.0.3", "10.0.0.33"]
-    assert len({each["finding_id"] for *_, each in two}) == 2
+    assert len({each["anomaly_id"] for *_, each in two}) == 2
 
 
 def test_a_suppressed_principal_hides_no_address(spark: SparkSession) -> None:

@@ -36,7 +36,7 @@ def test_the_stories_share_no_code_with_the_detectors() -> None:
         ), path
 
 
-def test_the_stories_name_no_kind_of_finding() -> None:
+def test_the_stories_name_no_kind_of_anomaly() -> None:
     from kustos.pipeline.anomalies import KINDS
 
     for path in FOLDER.glob("*.py"):
@@ -86,7 +86,7 @@ def test_incidents_left_traces_in_the_judged_days() -> None:
     )
 
 
-def test_a_finding_is_right_about_its_victim_unless_it_calls_an_attack_a_mistake() -> None:
+def test_an_anomaly_is_right_about_its_victim_unless_it_calls_an_attack_a_mistake() -> None:
     swept = Incident("swept over names", "User:a", None, frozenset({40}), is_attack=True)
     missing = Incident("a right that is missing", "User:b", None, frozenset({41}), is_attack=False)
     holiday = Incident("back from holidays", "User:c", None, frozenset({42}), is_attack=False)

@@ -195,7 +195,7 @@ LOST = [
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> dict[str, list[Row]]:
-    """Return the findings by principal."""
+    """Return the anomalies by principal."""
     stories = RETRIED | SWEPT | PROBED | NEITHER | THIN | {"lost": LOST}
     uses = [use for story in stories.values() for use in story]
     found = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Findings over runs: kept, counted once, acknowledged, suppressed, resolved, and open again."""
+"""Anomalies over runs: kept, counted once, acknowledged, suppressed, resolved, and open again."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from kustos.pipeline.anomalies import (
     suppressed_by,
 )
 from kustos.pipeline.errors import TablesError, TriageError
-from kustos.pipeline.schemas import ANOMALIES_SCHEMA, FINDINGS_SCHEMA
+from kustos.pipeline.schemas import ANOMALIES_SCHEMA, FOUND_ANOMALIES_SCHEMA
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.clusters import Cluster
 
@@ -29,20 +29,20 @@ MONDAY = date(2026, 11, 2)
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
-def seen(finding: str, *days: int, **more: Any) -> list[dict[str, Any]]:
-    """Return the rows of a finding on days after MONDAY."""
+def seen(anomaly: str, *days: int, **more: Any) -> list[dict[str, Any]]:
+    """Return the rows of an anomaly on days after MONDAY."""
     rows = []
     for number in days:
         day = MONDAY + timedelta(days=number)
         at = datetime(day.year, day.month, day.day, 9, tzinfo=UTC)
         rows.append(
-            dict.fromkeys(FINDINGS_SCHEMA.fieldNames())
+            dict.fromkeys(FOUND_ANOMALIES_SCHEMA.fieldNames())
             | {
-                "finding_id": finding * 8,
+                "anomaly_id": anomaly * 8,
                 "kind": "UNUSUAL_HOURS",
                 "severity": "LOW",
                 "score": 0.5,
-                "principal": f"User:{finding}",
+                "principal": f"User:{anomaly}",
                 "day": day,
                 "first_time": at,
                 "last_time": at + timedelta(hours=1),
@@ -63,7 +63,7 @@ class Runs:
         self.tables = Tables(folder, Cluster(cluster, frozenset({cluster})) if cluster else None)
 
     def frame(self, rows: list[dict[str, Any]]) -> DataFrame:
-        return self.spark.createDataFrame(rows, FINDINGS_SCHEMA)
+        return self.spark.createDataFrame(rows, FOUND_ANOMALIES_SCHEMA)
 
     def run(
         self,
@@ -79,11 +79,11 @@ class Runs:
         def rows_after(before: Tables) -> dict[str, DataFrame]:
             former = before.read(self.spark, "anomalies").drop("suppressed_by", "cluster")
             rows = merged(former, frame).withColumn("suppressed_by", suppressed_by(known))
-            states = before.read(self.spark, "finding_states").drop("cluster")
+            states = before.read(self.spark, "anomaly_states").drop("cluster")
             last = MONDAY + timedelta(days=until)
             return {
                 "anomalies": rows,
-                "finding_states": states_of(
+                "anomaly_states": states_of(
                     rows,
                     states,
                     judged_until=last,
@@ -124,10 +124,10 @@ def test_a_run_of_one_day_forgets_nothing_and_one_done_again_doubles_nothing(run
     assert runs.tables.read(runs.spark, "anomalies").drop("cluster").schema == ANOMALIES_SCHEMA
 
 
-def test_a_finding_that_a_later_run_sees_otherwise_is_replaced_and_not_doubled(runs: Runs) -> None:
+def test_an_anomaly_that_a_later_run_sees_otherwise_is_replaced_and_not_doubled(runs: Runs) -> None:
     runs.run(1, seen("a", 1))
     runs.run(2, seen("b", 1, principal="User:a"))
-    assert {row["finding_id"] for row in stored_states(runs.tables)} == {"b" * 8}
+    assert {row["anomaly_id"] for row in stored_states(runs.tables)} == {"b" * 8}
 
 
 def test_what_was_acknowledged_stays_so_until_it_was_gone_for_a_week(runs: Runs) -> None:
@@ -150,7 +150,7 @@ def test_what_was_acknowledged_stays_so_until_it_was_gone_for_a_week(runs: Runs)
     assert (runs.state("a"), runs.states()["a"]["acknowledged_by"]) == ("OPEN", None)
 
 
-def test_without_a_record_of_the_week_it_is_too_early_to_say_that_a_finding_is_over(runs: Runs) -> None:
+def test_without_a_record_of_the_week_it_is_too_early_to_say_that_an_anomaly_is_over(runs: Runs) -> None:
     def said() -> tuple[Any, ...]:
         row = runs.states()["a"]
         return tuple(row[name] for name in ("state", "unseen_days", "recorded_days", "is_over"))
@@ -159,7 +159,7 @@ def test_without_a_record_of_the_week_it_is_too_early_to_say_that_a_finding_is_o
     assert said() == ("OPEN", 0, 0, False)
     runs.run(5)
     assert said() == ("OPEN", 4, 4, False)
-    # the log ended: no day after the finding has a record, then the last five days have none
+    # the log ended: no day after the anomaly has a record, then the last five days have none
     runs.run(9, recorded=range(2))
     assert said() == ("OPEN", 8, 0, None)
     runs.run(12, recorded=range(8))
@@ -171,7 +171,7 @@ def test_without_a_record_of_the_week_it_is_too_early_to_say_that_a_finding_is_o
     assert said() == ("RESOLVED", 29, 15, None), "what is over stays so"
 
 
-def test_a_grave_finding_does_not_resolve_by_waiting_and_is_open_again_on_another_day(runs: Runs) -> None:
+def test_a_grave_anomaly_does_not_resolve_by_waiting_and_is_open_again_on_another_day(runs: Runs) -> None:
     grave = {"severity": "HIGH", "kind": "SWEEP"}
     runs.run(1, seen("a", 1, **grave), seen("b", 1))
     runs.run(30)
@@ -225,13 +225,13 @@ def test_a_rule_covers_what_it_names(spark: SparkSession, rule: dict[str, Any], 
         *seen("c", 1, resource_type="TOPIC"),
         *seen("d", 1, principal=None),
     ]
-    frame = spark.createDataFrame(rows, FINDINGS_SCHEMA)
+    frame = spark.createDataFrame(rows, FOUND_ANOMALIES_SCHEMA)
     found = frame.filter(suppressed_by([Suppression(reason="known", **rule)]).isNotNull()).collect()
     assert {row["principal"].removeprefix("User:") for row in found} == covered
 
 
 def test_an_acknowledgement_says_who_and_why_and_of_what(runs: Runs) -> None:
-    with pytest.raises(TriageError, match="no findings yet"):
+    with pytest.raises(TriageError, match="no anomalies yet"):
         acknowledge(runs.tables, ["aaaaaa"], by="alice", reason="r", at=NOW)
     runs.run(1, seen("a", 1), seen("b", 1), seen("ab", 1))
     for ids, by, reason, message in (
@@ -239,7 +239,7 @@ def test_an_acknowledgement_says_who_and_why_and_of_what(runs: Runs) -> None:
         (["a" * 8], "alice", " ", "`reason`"),
         (["a" * 8], "alice", "r" * 1001, "`reason`"),
         (["aaa"], "alice", "r", "too short"),
-        (["ffffff"], "alice", "r", "of the findings no id begins"),
+        (["ffffff"], "alice", "r", "of the anomalies no id begins"),
         (["bbbbbb", "aaaaab"], "alice", "r", "did you mean"),
     ):
         with pytest.raises(TriageError, match=message):
@@ -247,21 +247,21 @@ def test_an_acknowledgement_says_who_and_why_and_of_what(runs: Runs) -> None:
     assert {row["state"] for row in stored_states(runs.tables)} == {"OPEN"}
     [row] = acknowledge(runs.tables, ["bbbbbb"], by="alice", reason="r", at=NOW)
     assert row["state"] == "ACKNOWLEDGED"
-    with pytest.raises(TriageError, match="`alice` has acknowledged finding"):
+    with pytest.raises(TriageError, match="`alice` has acknowledged anomaly"):
         acknowledge(runs.tables, ["aaaaaaaa", "bbbbbb"], by="bob", reason="r", at=NOW)
     assert runs.states()["a"]["acknowledged_by"] is None, "all or nothing"
     [row] = reopen(runs.tables, ["bbbbbb"])
     assert (row["state"], row["acknowledged_by"]) == ("OPEN", None)
-    assert stored_states(runs.tables) == sorted(stored_states(runs.tables), key=lambda row: row["finding_id"])
+    assert stored_states(runs.tables) == sorted(stored_states(runs.tables), key=lambda row: row["anomaly_id"])
 
 
-def test_findings_of_two_clusters_are_two(spark: SparkSession, tmp_path: Path) -> None:
+def test_anomalies_of_two_clusters_are_two(spark: SparkSession, tmp_path: Path) -> None:
     east, west = (Runs(spark, tmp_path / "tables", name) for name in ("east", "west"))
     east.run(1, seen("a", 1))
     west.run(1, seen("a", 1))
     [of_east], [of_west] = stored_states(east.tables), stored_states(west.tables)
     assert (of_east["cluster"], of_west["cluster"]) == ("east", "west")
-    acknowledge(Tables(tmp_path / "tables"), [of_east["finding_id"]], by="alice", reason="r", at=NOW)
+    acknowledge(Tables(tmp_path / "tables"), [of_east["anomaly_id"]], by="alice", reason="r", at=NOW)
     west.run(2, seen("a", 2))
     assert (east.state("a"), west.state("a")) == ("ACKNOWLEDGED", "OPEN")
     assert (east.states()["a"]["day_count"], west.states()["a"]["day_count"]) == (1, 2)

@@ -75,7 +75,7 @@ def expected_verdict(world: World, settings: Settings, row: dict[str, Any], tole
         states = [world.states()[row["acl_offset"]]]
     else:
         if row["time_ms"] < T0_MS:
-            return "OUT_OF_REACH"
+            return "OUT_OF_RANGE"
         states = states_by_time(world, row["time_ms"] - tolerance_ms, row["time_ms"] + tolerance_ms)
     answers = {decided(state.acls, settings, question) for state in states}
     return "AGREES" if row["decision"] in answers else "DIFFERS"
@@ -92,7 +92,7 @@ def test_every_event_is_judged_by_the_acls_in_force_then(
     judged = judged_by_history(
         spark.createDataFrame(events, AUDIT_EVENTS_SCHEMA),
         read_history(spark, directory),
-        reach=read_history(spark, directory, "reach"),
+        log_range=read_history(spark, directory, "range"),
         super_users="User:s",
         allow_everyone_if_no_acl_found=default_allows,
         tolerance_ms=tolerance_ms,
@@ -116,7 +116,7 @@ def test_every_event_is_judged_by_the_acls_in_force_then(
         named = {**each, "principal": f"User:{each['principal_name']}"}
         expected[key(named, way(each), each["decision"], verdict, judged_by)] += 1
     assert found == expected
-    assert {verdict for *_, verdict, _ in found} == {"AGREES", "DIFFERS", "OUT_OF_REACH", "NOT_JUDGED"}
+    assert {verdict for *_, verdict, _ in found} == {"AGREES", "DIFFERS", "OUT_OF_RANGE", "NOT_JUDGED"}
     assert len(rows) == len(set(rows))
 
 
@@ -197,14 +197,14 @@ def test_who_is_a_super_user_is_not_known_where_neither_the_line_nor_the_setting
     }
 
 
-def test_without_a_reach_the_first_snapshot_is_the_beginning(spark: SparkSession) -> None:
+def test_without_a_range_the_first_snapshot_is_the_beginning(spark: SparkSession) -> None:
     history = [{**HISTORY[0], "is_in_first_snapshot": True}]
     rows = [
         rollup_row(T0_MS - 1000, T0_MS + 1000, 1, sample_event_id="a"),
         rollup_row(T0_MS, T0_MS, 2, sample_event_id="b"),
     ]
     found = verdicts(spark, rows, history=history)
-    assert found == [("a", "OUT_OF_REACH", 1), ("b", "AGREES", 2)]
+    assert found == [("a", "OUT_OF_RANGE", 1), ("b", "AGREES", 2)]
 
 
 def test_histories_of_two_logs_at_once_fail_the_query(spark: SparkSession) -> None:

@@ -94,13 +94,13 @@ def test_a_history_that_begins_at_a_snapshot_is_the_end_of_the_whole_one(random:
     first = random.randint(0, oldest + 1)
     with tempfile.TemporaryDirectory() as folder:
         whole = world.write(Path(folder, "whole"))
-        # `first` below the oldest snapshot: segments that reach further back than any state
+        # `first` below the oldest snapshot: segments that go further back than any state
         cut = world.write(Path(folder, "cut"), first=max(first, 1), snapshots=[oldest, newer])
         since = world.ends[oldest]
         check(cut, world, since)
-        (reach,) = table(cut, "reach")
-        assert (reach["from_offset"], reach["to_offset"]) == (since, world.ends[-1])
-        assert reach["is_in_transaction"] is not is_at_rest(world, len(world.batches) - 1)
+        (log_range,) = table(cut, "range")
+        assert (log_range["from_offset"], log_range["to_offset"]) == (since, world.ends[-1])
+        assert log_range["is_in_transaction"] is not is_at_rest(world, len(world.batches) - 1)
         for name in ("acls", "scram_credentials", "delegation_tokens"):
             later = [row for row in table(whole, name) if (row["valid_to_offset"] or since + 1) > since]
             for row in later:
@@ -153,8 +153,8 @@ def holed(tmp_path: Path) -> tuple[World, Path, Path]:
 def test_a_history_begins_at_the_snapshot_after_a_gap(tmp_path: Path) -> None:
     world, directory, _ = holed(tmp_path)
     check(directory, world, since=world.ends[6])
-    (reach,) = table(directory, "reach")
-    assert (reach["from_offset"], reach["is_whole"]) == (world.ends[6], False)
+    (log_range,) = table(directory, "range")
+    assert (log_range["from_offset"], log_range["is_whole"]) == (world.ends[6], False)
 
 
 def test_a_gap_that_no_snapshot_bridges_is_an_error(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_a_torn_tail_is_left_out_and_damage_before_it_is_an_error(tmp_path: Path
     data = log.read_bytes()
     log.write_bytes(data[:-3])
     with pytest.raises(TornTailError, match="bytes of an unfinished write"):
-        table(directory, "reach")
-    (reach,) = rows_of(directory, "reach", STORAGE, ignore_torn_tail=True)
-    assert reach[TABLES["reach"].fieldNames().index("to_offset")] == world.ends[-2]
+        table(directory, "range")
+    (log_range,) = rows_of(directory, "range", STORAGE, ignore_torn_tail=True)
+    assert log_range[TABLES["range"].fieldNames().index("to_offset")] == world.ends[-2]
     middle = bytearray(data)
     middle[len(data) // 2] ^= 0xFF
     log.write_bytes(middle)

@@ -24,10 +24,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.history.findings import history_findings
+from kustos.pipeline.history.discrepancies import discrepancies
 from kustos.pipeline.history.judgement import judged_by_history
 from kustos.pipeline.history.source import read_history
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, FINDINGS_SCHEMA
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, DISCREPANCIES_SCHEMA
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.requests import ask, create_token
 from testkit.equality.sides import Side
@@ -224,8 +224,8 @@ def test_at_every_offset_of_kafkas_log_the_rows_are_what_its_dump_adds_up_to(
     for path in [*older, *segments[:-1]]:
         path.unlink()
     check(trimmed, states, end - 1)
-    (reach,) = table(trimmed, "reach")
-    assert reach["from_offset"] == (end - 1 if int(segments[-1].stem) else -1)
+    (log_range,) = table(trimmed, "range")
+    assert log_range["from_offset"] == (end - 1 if int(segments[-1].stem) else -1)
 
 
 def rows_of(node: KustosNode) -> list[dict[str, Any]]:
@@ -260,9 +260,9 @@ def test_every_decision_of_a_node_is_what_the_acls_of_its_offset_decide(
         del admin, others
         node.stop()
         events, directory = rows_of(node), node.metadata_directory
-    history, reach = read_history(spark, directory), read_history(spark, directory, "reach")
+    history, log_range = read_history(spark, directory), read_history(spark, directory, "range")
     frame = spark.createDataFrame(events, AUDIT_EVENTS_SCHEMA)
-    rows = judged_by_history(frame, history, reach=reach, super_users="User:admin").collect()
+    rows = judged_by_history(frame, history, log_range=log_range, super_users="User:admin").collect()
     assert sum(row["event_count"] for row in rows) == len(events)
     asked_by_others = [row for row in rows if row["principal"] != "User:admin"]
     assert {row["recorded_decision"] for row in asked_by_others} == {"ALLOWED", "DENIED"}
@@ -271,19 +271,22 @@ def test_every_decision_of_a_node_is_what_the_acls_of_its_offset_decide(
     }
     # without their offsets, by the clock alone
     blind = spark.createDataFrame([{**each, "acl_offset": None} for each in events], AUDIT_EVENTS_SCHEMA)
-    by_time = judged_by_history(blind, history, reach=reach, super_users="User:admin").collect()
+    by_time = judged_by_history(blind, history, log_range=log_range, super_users="User:admin").collect()
     assert {(row["judged_by"], row["verdict"]) for row in by_time} == {("TIME", "AGREES")}
     # and where somebody changed the record of a refusal
     number = next(n for n, each in enumerate(events) if each["decision"] == "DENIED")
     events[number] = {**events[number], "decision": "ALLOWED"}
     forged = judged_by_history(
-        spark.createDataFrame(events, AUDIT_EVENTS_SCHEMA), history, reach=reach, super_users="User:admin"
+        spark.createDataFrame(events, AUDIT_EVENTS_SCHEMA),
+        history,
+        log_range=log_range,
+        super_users="User:admin",
     )
-    findings = history_findings(forged)
-    assert [(each.name, each.dataType) for each in findings.schema] == [
-        (each.name, each.dataType) for each in FINDINGS_SCHEMA
+    differing = discrepancies(forged)
+    assert [(each.name, each.dataType) for each in differing.schema] == [
+        (each.name, each.dataType) for each in DISCREPANCIES_SCHEMA
     ]
-    (found,) = findings.collect()
+    (found,) = differing.collect()
     assert (found["kind"], found["severity"], found["event_count"]) == ("DECISION_DIFFERS", "HIGH", 1)
     assert json.loads(found["evidence"])["sample_event_id"] == events[number]["event_id"]
     offset = events[number]["acl_offset"]

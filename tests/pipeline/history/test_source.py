@@ -55,8 +55,8 @@ def test_options_are_read_as_they_are_written(spark: SparkSession, directory: Pa
     register(spark)
     reader = spark.read.format("kafka_metadata").option("path", str(directory / "__cluster_metadata-0"))
     end = world.ends[3] + 1
-    (reach,) = reader.option("table", "reach").option("endOffset", str(end)).load().collect()
-    assert (reach["from_offset"], reach["to_offset"]) == (-1, world.ends[3])
+    (log_range,) = reader.option("table", "range").option("endOffset", str(end)).load().collect()
+    assert (log_range["from_offset"], log_range["to_offset"]) == (-1, world.ends[3])
     assert "acl_id" in spark.read.format("kafka_metadata").load(str(directory)).columns
 
 

@@ -139,7 +139,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
         ["review", "--csv", "{place}/review.csv", "--sign-off", "{place}/review.json"],
         ["recommend", "--beyond-today", "--out", "{place}/least.yaml"],
         ["recommend", "--out", "{place}/within.yaml"],
-        ["anomalies", "--days", "5"],
+        ["anomalies", "find", "--days", "5"],
         ["flows", "--out", "{place}/flows.dot"],
         ["judge", "--by-rollup"],
         ["judge"],

@@ -163,7 +163,7 @@ def denied_lines(day: int, who: str) -> list[str]:
     ]  # fmt: skip
 
 
-def test_findings_there_outlive_runs_with_what_was_said_of_them(
+def test_anomalies_there_outlive_runs_with_what_was_said_of_them(
     near: SparkSession, store: ObjectStore, audit: Path
 ) -> None:
     (audit / "denied").write_text("\n".join(denied_lines(0, "poor") + denied_lines(2, "typo")) + "\n")
@@ -180,7 +180,7 @@ def test_findings_there_outlive_runs_with_what_was_said_of_them(
     once = stored_states(tables)
     assert judged(0, 3) == (0, {"OPEN": 2})
     assert stored_states(tables) == once, "the same run again changes nothing"
-    ids = {row["principal"]: row["finding_id"] for row in once}
+    ids = {row["principal"]: row["anomaly_id"] for row in once}
     at = datetime(2026, 12, 1, tzinfo=UTC)
     acknowledge(tables, [each[:8] for each in ids.values()], by="alice", reason="INC-7", at=at)
     reopen(tables, [ids["User:typo"]])

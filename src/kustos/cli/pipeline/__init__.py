@@ -6,7 +6,6 @@ from kustos.cli.options import register
 from kustos.cli.pipeline import (
     anomalies,
     check,
-    findings,
     flows,
     judge,
     recommend,
@@ -24,8 +23,7 @@ register(app, "review", review.review, review.EXAMPLES)
 app.add_typer(signoff.app, name="signoff")
 register(app, "judge", judge.judge, judge.EXAMPLES)
 register(app, "recommend", recommend.recommend, recommend.EXAMPLES)
-register(app, "anomalies", anomalies.anomalies, anomalies.EXAMPLES)
-app.add_typer(findings.app, name="findings")
+app.add_typer(anomalies.app, name="anomalies")
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
 register(app, "check", check.check, check.EXAMPLES)

@@ -1,10 +1,10 @@
-"""`kustos pipeline anomalies`."""
+"""`kustos pipeline anomalies find`."""
 
 from typing import Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output, exit_code_if
+from kustos.cli.options import Output, exit_code_if, register
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
@@ -16,13 +16,22 @@ from kustos.cli.pipeline.context import (
     configured,
     working,
 )
-from kustos.cli.pipeline.findings import finding_columns, print_findings
+from kustos.cli.pipeline.known_anomalies import (
+    ACKNOWLEDGE_EXAMPLES,
+    LIST_EXAMPLES,
+    REOPEN_EXAMPLES,
+    acknowledge,
+    anomaly_columns,
+    list_anomalies,
+    print_anomalies,
+    reopen,
+)
 
 EXAMPLES = """
-kustos pipeline anomalies
-kustos pipeline anomalies --until 2026-10-31 --days 31
-kustos pipeline anomalies --days 1 --exit-code
-kustos pipeline anomalies --suppressed
+kustos pipeline anomalies find
+kustos pipeline anomalies find --until 2026-10-31 --days 31
+kustos pipeline anomalies find --days 1 --exit-code
+kustos pipeline anomalies find --suppressed
 """
 
 Days = Annotated[
@@ -32,10 +41,10 @@ Days = Annotated[
 Suppressed = Annotated[
     bool, typer.Option("--suppressed", help="Also show what the configuration suppresses.")
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open, or days have no record")]
+ExitCodeFlag = Annotated[bool, exit_code_if("an anomaly is open, or days have no record")]
 
 
-def anomalies(
+def find(
     config: Config = DEFAULT_CONFIG,
     until: Until = None,
     days: Days = 30,
@@ -51,10 +60,10 @@ def anomalies(
     First uses of foreign resources, new hosts, many attempts and sweeps over names, rights that are
     missing, unusual hours, enumeration of topics, use of super users, credentials that wake after a long
     time; passwords that are guessed or tried on many names, and logins that succeed after many failures.
-    Each finding has a score, the reason in words, and its evidence.
+    Each anomaly has a score, the reason in words, and its evidence.
 
-    The tables `anomalies` and `finding_states` keep what earlier runs found: `kustos pipeline findings`
-    lists and acknowledges it. `anomalies.suppressions` of the configuration names what is known.
+    The tables `anomalies` and `anomaly_states` keep what earlier runs found: `kustos pipeline anomalies list`
+    shows it. `anomalies.suppressions` of the configuration names what is known.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -87,12 +96,12 @@ def anomalies(
             with_suppressed=suppressed,
             progress=step,
         )
-    rows, record = sums.pop("findings"), sums.pop("record")
+    rows, record = sums.pop("anomalies"), sums.pop("record")
     head = {"cluster": tables.chosen_cluster.name, "period": period, "record": record.as_dict()}
     document = {**head, **sums, "anomalies": rows}
     lead = (headline(period, sums), record.text("what else there was"))
     print_rows(
-        finding_columns(),
+        anomaly_columns(),
         rows,
         output,
         document=lambda: plain(document),
@@ -109,7 +118,7 @@ def headline(period: str, sums: dict[str, Any]) -> str:
     if not states:
         return f"nothing unusual from {period}"
     counts = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
-    return f"{sum(states.values())} findings from {period}, {sums['new']} of them new: {counts}"
+    return f"{sum(states.values())} anomalies from {period}, {sums['new']} of them new: {counts}"
 
 
 def _print(lead: tuple[str, str], sums: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -119,6 +128,13 @@ def _print(lead: tuple[str, str], sums: dict[str, Any], rows: list[dict[str, Any
     print_paragraph(lead[1])
     for kind, count in sorted(sums["kinds"].items(), key=lambda item: (-item[1], item[0])):
         print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
-    print_findings(rows)
+    print_anomalies(rows)
     if rows:
-        print_lines("", "all are in the table `finding_states`, see `kustos pipeline findings --help`")
+        print_lines("", "all are in the table `anomaly_states`, see `kustos pipeline anomalies --help`")
+
+
+app = typer.Typer(help="Find, list and acknowledge unusual access.", no_args_is_help=True)
+register(app, "find", find, EXAMPLES)
+register(app, "list", list_anomalies, LIST_EXAMPLES)
+register(app, "acknowledge", acknowledge, ACKNOWLEDGE_EXAMPLES)
+register(app, "reopen", reopen, REOPEN_EXAMPLES)

@@ -71,7 +71,7 @@ def judge(
 
     The ACLs of each moment come from the metadata log. Finds events that were allowed although no ACL allowed
     them then, and events that were refused without a reason. Possible causes: clock skew, a node behind its
-    log, another authorizer, or a tampered record. All rows go to the tables `judged` and `history_findings`,
+    log, another authorizer, or a tampered record. All rows go to the tables `judged` and `discrepancies`,
     which the report shows too.
     """
     from kustos.cli.failures import ExitCode
@@ -82,7 +82,7 @@ def judge(
     configuration = configured(config)
     first, last = period_of(since, until)
     configuration, tables = of_cluster(configuration, cluster)
-    from kustos.pipeline.history import gravest_findings, history_reach
+    from kustos.pipeline.history import gravest_discrepancies, history_range
     from kustos.pipeline.history.job import JUDGE_STEPS, JudgeQuestion, run_judgement
 
     question = JudgeQuestion(
@@ -94,14 +94,14 @@ def judge(
         **_settings(configuration),
     )
     if dry_run:
-        reach = _reach_text(history_reach(question.metadata, end_offset))
-        print_plan([f"would judge by {question.metadata}", reach], output)
+        log_range = _range_text(history_range(question.metadata, end_offset))
+        print_plan([f"would judge by {question.metadata}", log_range], output)
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
     with working("judge", configuration.spark, steps=steps) as (spark, step):
         tables, judged = run_judgement(spark, tables, question, step)
         step("looking for the gravest")
-        found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)
+        found = gravest_discrepancies(tables.read(spark, "discrepancies"), limit, with_rules=rules)
         rows = [row.asDict(recursive=True) for row in found.collect()]
     differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
     if output.is_document:
@@ -114,7 +114,7 @@ def judge(
         }
         print_document(plain(document), output)
     else:
-        print_lines(f"judged by {question.metadata}", _reach_text(judged["history"]))
+        print_lines(f"judged by {question.metadata}", _range_text(judged["history"]))
         _print(judged, rows, rules)
         if question.super_users is None and any(one["verdict"] == "UNCERTAIN" for one in judged["verdicts"]):
             print_lines(
@@ -156,10 +156,11 @@ def _opened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "evidence": json.loads(row["evidence"])} for row in rows]
 
 
-def _reach_text(reach: dict[str, Any]) -> str:
+def _range_text(log_range: dict[str, Any]) -> str:
     # the offset before the first record of a log is -1
-    first = max(0, reach["from_offset"])
-    return f"its offsets {first} to {reach['to_offset']}, {_span(reach['from_time'], reach['to_time'])} UTC"
+    first = max(0, log_range["from_offset"])
+    span = _span(log_range["from_time"], log_range["to_time"])
+    return f"its offsets {first} to {log_range['to_offset']}, {span} UTC"
 
 
 def _span(first: "datetime", last: "datetime") -> str:
@@ -176,11 +177,11 @@ def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> N
         "AGREES": "agrees",
         "DIFFERS": "differs",
         "UNCERTAIN": "uncertain",
-        "OUT_OF_REACH": "not in the log's time",
+        "OUT_OF_RANGE": "not in the log's time",
         "NOT_JUDGED": "not by ACLs",
     }
     verdicts = [(meanings[one["verdict"]], one["events"], one["accesses"]) for one in judged["verdicts"]]
-    others = sum(one["events"] for one in judged["findings"] if one["kind"] == "RULE_DIFFERS")
+    others = sum(one["events"] for one in judged["discrepancies"] if one["kind"] == "RULE_DIFFERS")
     if others:
         verdicts.insert(1, ("  by another rule", others, None))
     print_table(("recorded decision", "events", "accesses"), verdicts)
@@ -193,7 +194,7 @@ def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> N
             f"  {_span(row['first_time'], row['last_time'])} UTC, from {evidence['host']}",
             f"  for example {evidence['sample_event_id']}",
         )
-    hidden = sum(one["count"] for one in judged["findings"] if rules or one["kind"] != "RULE_DIFFERS")
+    hidden = sum(one["count"] for one in judged["discrepancies"] if rules or one["kind"] != "RULE_DIFFERS")
     if hidden > len(rows):
         print_lines("", f"and {hidden - len(rows):,} more")
-    print_lines("", "all are in the tables `judged` and `history_findings`")
+    print_lines("", "all are in the tables `judged` and `discrepancies`")

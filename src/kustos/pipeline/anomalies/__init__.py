@@ -11,8 +11,8 @@ from kustos.pipeline.anomalies.acknowledgements import (
     stored_states,
 )
 from kustos.pipeline.anomalies.detect import find_anomalies, kept
-from kustos.pipeline.anomalies.findings import suppressed_by
 from kustos.pipeline.anomalies.parameters import KINDS, AnomalyParameters, Suppression, Window
+from kustos.pipeline.anomalies.rows import suppressed_by
 from kustos.pipeline.anomalies.states import (
     KEPT_DAYS,
     RESOLVED_AFTER_DAYS,

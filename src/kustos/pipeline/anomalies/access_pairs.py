@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, days_with, is_grown_up
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.sweeps import in_days_before, usual
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
 
@@ -40,7 +40,7 @@ def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: A
 
 
 def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind FIRST_SEEN_ACCESS from `unfamiliar`: one for a principal and day.
+    """Return anomalies of kind FIRST_SEEN_ACCESS from `unfamiliar`: one for a principal and day.
 
     An allowed access is surprising if others have long used the resource, the principal seldom uses anything
     new, the name has no familiar prefix, and the access did not become a habit.
@@ -90,9 +90,9 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics, each tried a few times.
+    """Return anomalies of kind TOPIC_ENUMERATION: many unfamiliar topics, each tried a few times.
 
-    In a day, or in the days of a sweep: a finding of the day on which they became many. Topics tried more
+    In a day, or in the days of a sweep: an anomaly of the day on which they became many. Topics tried more
     often, or on several days, are left out one by one: retries of one do not hide the others, and monitoring
     requests the same each day. Compared with the principal's own history of such days. For a principal
     without habits only denials count, since all its topics are new to it.

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, hours_in, only
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
 ATTEMPT = ["principal", "operation", "resource_type", "resource_name"]
@@ -95,7 +95,7 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
 def without_swept(tried: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the attempts without what was tried a few times on the days of `swept` (principal, day).
 
-    Those are in a finding already; what was retried on such a day is judged by itself.
+    Those are in an anomaly already; what was retried on such a day is judged by itself.
     """
     marked = swept.select("principal", "day").distinct().withColumn("is_swept", sql.lit(True))
     is_part = sql.col("is_swept").isNotNull() & (sql.col("denied") <= scope.parameters.attempts_per_name)
@@ -212,7 +212,7 @@ def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityS
 
 
 def denial_bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of the kinds BRUTE_FORCE and MISSING_RIGHT: one for a principal and day.
+    """Return anomalies of the kinds BRUTE_FORCE and MISSING_RIGHT: one for a principal and day.
 
     `swept` has the principals and days with a sweep, as in `without_swept`.
     """

@@ -18,10 +18,10 @@ from kustos.pipeline.anomalies.activity import (
 from kustos.pipeline.anomalies.denials import denial_bursts
 from kustos.pipeline.anomalies.dormancy import dormant_waking
 from kustos.pipeline.anomalies.failed_logins import failed_logins
-from kustos.pipeline.anomalies.findings import without
 from kustos.pipeline.anomalies.hosts import new_hosts
 from kustos.pipeline.anomalies.parameters import SUPPRESSIONS_MAX, AnomalyParameters, Suppression, Window
 from kustos.pipeline.anomalies.probed_rights import probed_rights
+from kustos.pipeline.anomalies.rows import without
 from kustos.pipeline.anomalies.super_users import super_user_use
 from kustos.pipeline.anomalies.sweeps import sweeps
 from kustos.pipeline.anomalies.times import unusual_hours
@@ -53,13 +53,13 @@ def find_anomalies(
     super_users: Collection[str] = (),
     keep: Callable[[DataFrame], DataFrame] = unchanged,
 ) -> DataFrame:
-    """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
+    """Return the anomalies of the window's days as rows of `anomalies`, learnt from the days before it.
 
     Give either `audit_rollup`, or `audit_events` to judge bursts by their worst hour; with `security_events`
     failed logins are judged too. `super_users` (`Type:name`) are super users where an event names no rule,
     as lines of older brokers do not. This runs no Spark job, and does not use `spark`, which every query of
     the pipeline takes. Spark reads the input some twenty times unless `keep` (such as `kept`) computes what
-    is read more than once. A principal has at most one finding of a kind and day; of failed logins, one for
+    is read more than once. A principal has at most one anomaly of a kind and day; of failed logins, one for
     each address. Raises `AnomalyInputError` for inputs that are not valid.
     """
     if rollup is None and events is not None:

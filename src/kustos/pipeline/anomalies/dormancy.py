@@ -4,12 +4,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.queries.record import RECORDED_SHARE_MIN
 
 
 def dormant_waking(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind DORMANT_WAKING: the first day after a long silence.
+    """Return anomalies of kind DORMANT_WAKING: the first day after a long silence.
 
     By the rate of its active days before, a silence of that length must be improbable (Poisson), and no
     earlier silence may have been nearly as long: a monthly job is silent every month. Only days of the

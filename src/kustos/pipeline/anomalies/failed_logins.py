@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, days_with, network
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, plain, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, plain, quoted
 from kustos.pipeline.anomalies.sweeps import in_days_before
 from kustos.pipeline.queries import logins as queries
 
@@ -46,7 +46,7 @@ def login_days(security: DataFrame, scope: ActivityScope) -> DataFrame:
     )
 
 
-def _finding(found: DataFrame, count: str, least: int) -> DataFrame:
+def _anomaly(found: DataFrame, count: str, least: int) -> DataFrame:
     """Add the columns that `candidate` needs; the least count has a score of one half."""
     nothing = sql.lit(None).cast("string")
     return found.withColumns(
@@ -60,9 +60,9 @@ def _finding(found: DataFrame, count: str, least: int) -> DataFrame:
 
 
 def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings PASSWORD_GUESSING and LOGIN_AFTER_FAILURES: one for a name, address and day.
+    """Return anomalies PASSWORD_GUESSING and LOGIN_AFTER_FAILURES: one for a name, address and day.
 
-    Such failures on several days of the history come from a service with an old password: no finding. It may
+    Such failures on several days of the history come from a service with an old password: no anomaly. It may
     move within its wider network, but where a login then succeeds, only the same address is such a habit. Nor
     is one where the name got in on an earlier day: a client of its own whose password was changed.
     """
@@ -92,7 +92,7 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
         judged.select("claimed_name", "day"), ["claimed_name", "day"], "left_anti"
     )
     together = scope.keep(here_and_there.unionByName(slowly.select(*facts)))
-    columns = _finding(together, "failed", least).withColumn(
+    columns = _anomaly(together, "failed", least).withColumn(
         "principal", sql.concat(sql.lit("User:"), sql.col("claimed_name"))
     )
     text = "%d logins as `%s` failed from %s"
@@ -163,7 +163,7 @@ def guessed_slowly(days: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def sprayed(days: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of the kind PASSWORD_SPRAYING: one for an address and day.
+    """Return anomalies of the kind PASSWORD_SPRAYING: one for an address and day.
 
     Many names failed from the address, and none succeeded there that day: people who share an address mistype
     and then log in.
@@ -190,11 +190,11 @@ def sprayed(days: DataFrame, scope: ActivityScope) -> DataFrame:
         quoted(sql.col("names")),
     )
     evidence = {name: sql.col(name) for name in ("host", "failed", "name_count", "names")}
-    columns = _finding(by_host, "name_count", least)
+    columns = _anomaly(by_host, "name_count", least)
     return candidate(columns, "PASSWORD_SPRAYING", 1.0, reason, evidence, pattern=("host",))
 
 
 def failed_logins(security: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return all findings about failed logins of the window, of a table `security_events`."""
+    """Return all anomalies about failed logins of the window, of a table `security_events`."""
     days = scope.keep(login_days(security, scope))
     return guessed(days, scope).unionByName(sprayed(days, scope))

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, days_with, is_grown_up
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
@@ -53,7 +53,7 @@ def _discount(scope: ActivityScope) -> Column:
 
 
 def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind NEW_HOST: one for a principal and day.
+    """Return anomalies of kind NEW_HOST: one for a principal and day.
 
     A new address in a known network is a new pod. A new network is less surprising for a principal that often
     changes networks (ranges, if the range is new too), if its wider range is known, or if other principals

@@ -28,10 +28,10 @@ def run_anomalies(
     with_suppressed: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Search the days of a window, and bring the tables `anomalies` and `finding_states` up to date at once.
+    """Search the days of a window, and bring the tables `anomalies` and `anomaly_states` up to date at once.
 
-    Returns of the findings of these days how many there are by `kinds` and by `states`, how many are `new`
-    (no earlier run found them), and the gravest `findings` as rows of `finding_states`; suppressed ones are
+    Returns of the anomalies of these days how many there are by `kinds` and by `states`, how many are `new`
+    (no earlier run found them), and the gravest `anomalies` as rows of `anomaly_states`; suppressed ones are
     counted, and among the rows on request. `record`: what the record covers of the judged days
     (`RecordCoverage`), in which days with denials alone count. `super_users` as in `find_anomalies`. The
     tables are those of one cluster. Raises what `find_anomalies` and `Tables.update` raise.
@@ -74,11 +74,11 @@ def run_anomalies(
     def rows_after(before: "Tables") -> "dict[str, DataFrame]":
         together = merged(before.read(spark, "anomalies").drop("suppressed_by", CLUSTER), found)
         rows = kept(together.withColumn("suppressed_by", suppressed_by(suppressions)))
-        former = before.read(spark, "finding_states").drop(CLUSTER)
+        former = before.read(spark, "anomaly_states").drop(CLUSTER)
         judged_until = window.end - timedelta(days=1)
         return {
             "anomalies": rows,
-            "finding_states": states_of(rows, former, judged_until=judged_until, recorded=recorded, now=now),
+            "anomaly_states": states_of(rows, former, judged_until=judged_until, recorded=recorded, now=now),
         }
 
     tables = tables.update("find-anomalies", rows_after, is_kept=True)
@@ -90,17 +90,17 @@ def run_anomalies(
 def _sums(
     states: "Iterable[State]", window: "Window", now: datetime, limit: int, *, with_suppressed: bool
 ) -> dict[str, Any]:
-    # a finding is of these days if it was first or last seen on one, or before and after them
+    # an anomaly is of these days if it was first or last seen on one, or before and after them
     seen = [row for row in states if row["last_day"] >= window.start and row["first_day"] < window.end]
     shown = [row for row in seen if with_suppressed or row["state"] != "SUPPRESSED"]
 
     def gravity(row: "State") -> tuple[Any, ...]:
         severity = ("HIGH", "MEDIUM", "LOW").index(row["severity"])
-        return row["state"] != "OPEN", severity, -row["score"], row["first_time"], row["finding_id"]
+        return row["state"] != "OPEN", severity, -row["score"], row["first_time"], row["anomaly_id"]
 
     return {
         "kinds": dict(sorted(Counter(row["kind"] for row in shown).items())),
         "states": dict(sorted(Counter(row["state"] for row in seen).items())),
         "new": sum(row["recorded_at"] == now for row in shown),
-        "findings": sorted(shown, key=gravity)[:limit],
+        "anomalies": sorted(shown, key=gravity)[:limit],
     }

@@ -8,7 +8,7 @@ from kustos.acl import ResourcePattern
 from kustos.pipeline.errors import AnomalyInputError
 
 SUPPRESSIONS_MAX: Final = 1000
-"""Each is a condition of the plan; for more, join a table of suppressions to the findings."""
+"""Each is a condition of the plan; for more, join a table of suppressions to the anomalies."""
 
 KINDS: Final = (
     "FIRST_SEEN_ACCESS",
@@ -142,11 +142,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """A rule for known findings; a field of None matches any, and `reason` is for people.
+    """A rule for known anomalies; a field of None matches any, and `reason` is for people.
 
-    `principal` may end in `*`: all with this prefix. `resource` matches a finding about this one resource, or
-    about one whose name has the prefix. `since` and `until` are a maintenance window, which covers findings
-    that lie in it as a whole. Both need a time zone.
+    `principal` may end in `*`: all with this prefix. `resource` matches an anomaly about this one resource,
+    or about one whose name has the prefix. `since` and `until` are a maintenance window, which covers
+    anomalies that lie in it as a whole. Both need a time zone.
     """
 
     reason: str

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.sweeps import in_days_before
 
 
@@ -35,7 +35,7 @@ def refusals(days: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def probed_rights(days: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind PRIVILEGE_PROBING: one for a principal and day.
+    """Return anomalies of kind PRIVILEGE_PROBING: one for a principal and day.
 
     Counts the operations denied on the day and in the days before, the administrative ones twice.
     """

@@ -1,8 +1,8 @@
-"""What became of findings over runs.
+"""What became of anomalies over runs.
 
-Theory of operation. The table `anomalies` has a row for each finding and day. A run finds those of its days
+Theory of operation. The table `anomalies` has a row for each anomaly and day. A run finds those of its days
 once more: its rows take the place of those of the same kind, principal and day, and all others stay. So a run
-that is done again changes nothing, and one of a single day forgets nothing. `finding_states` sums the rows
+that is done again changes nothing, and one of a single day forgets nothing. `anomaly_states` sums the rows
 up, and adds what people said. The first of these rules that holds gives the state:
 
 1. SUPPRESSED: a rule suppresses it on each of its days.
@@ -12,7 +12,7 @@ up, and adds what people said. The first of these rules that holds gives the sta
 5. ACKNOWLEDGED: somebody acknowledged it.
 6. OPEN.
 
-A finding that comes back after it was resolved is open again, whoever acknowledged it before.
+An anomaly that comes back after it was resolved is open again, whoever acknowledged it before.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.queries.record import RecordCoverage
-from kustos.pipeline.schemas import FINDING_STATES_SCHEMA
+from kustos.pipeline.schemas import ANOMALY_STATES_SCHEMA
 
 STATES: Final = ("OPEN", "ACKNOWLEDGED", "SUPPRESSED", "RESOLVED")
 
@@ -31,7 +31,7 @@ RESOLVED_AFTER_DAYS: Final = 7
 """What happens on weekdays only, or each Sunday, is not over before a week without it."""
 
 KEPT_DAYS: Final = 400
-"""Days of findings are kept for a year and a review of it: each is a row, and logins of anybody make some."""
+"""Days for which anomalies are kept, a year and a review of it: an unauthenticated client can add some."""
 
 ACKNOWLEDGEMENT: Final = (
     "acknowledged_by",
@@ -53,10 +53,10 @@ LATEST: Final = (
 
 
 def of_cluster(found: DataFrame, cluster: str) -> DataFrame:
-    """Return findings with ids of their own for each cluster: one is acknowledged where it was seen."""
+    """Return anomalies with ids of their own for each cluster: one is acknowledged where it was seen."""
     if not cluster:
         return found
-    return found.withColumn("finding_id", sql.sha2(sql.concat(sql.lit(f"{cluster} "), "finding_id"), 256))
+    return found.withColumn("anomaly_id", sql.sha2(sql.concat(sql.lit(f"{cluster} "), "anomaly_id"), 256))
 
 
 def merged(former: DataFrame, found: DataFrame) -> DataFrame:
@@ -81,14 +81,14 @@ def merged(former: DataFrame, found: DataFrame) -> DataFrame:
 def states_of(
     rows: DataFrame, former: DataFrame, *, judged_until: date, recorded: Collection[date], now: datetime
 ) -> DataFrame:
-    """Return `finding_states` of rows of `anomalies`, with what the former states say of people.
+    """Return `anomaly_states` of rows of `anomalies`, with what the former states say of people.
 
     `judged_until` is the last judged day, `recorded` the days with a record, `now` the time of the run.
     """
     end = datetime.combine(judged_until + timedelta(days=1), time(), UTC)
     is_covered = RecordCoverage.of(recorded, end, RESOLVED_AFTER_DAYS).is_enough
     is_suppressed = sql.col("suppressed_by").isNotNull()
-    seen = rows.groupBy("finding_id").agg(
+    seen = rows.groupBy("anomaly_id").agg(
         *(sql.max_by(name, "day").alias(name) for name in LATEST),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
@@ -101,13 +101,13 @@ def states_of(
         sql.max(sql.when(~is_suppressed, sql.col("day"))).alias("open_day"),
     )
     known = former.select(
-        "finding_id",
+        "anomaly_id",
         "recorded_at",
         *ACKNOWLEDGEMENT,
         sql.col("state").alias("former_state"),
         sql.col("last_day").alias("former_day"),
     )
-    both = seen.join(known, "finding_id", "left")
+    both = seen.join(known, "anomaly_id", "left")
     was_resolved = sql.coalesce(sql.col("former_state") == "RESOLVED", sql.lit(False))
     is_back = was_resolved & (sql.col("open_day") > sql.col("former_day"))
     said = {name: sql.when(~sql.coalesce(is_back, sql.lit(False)), sql.col(name)) for name in ACKNOWLEDGEMENT}
@@ -118,12 +118,12 @@ def states_of(
         .withColumn("recorded_at", sql.coalesce("recorded_at", sql.lit(now)))
         .withColumns(_unseen(judged_until, recorded, is_covered=is_covered))
         .withColumn("state", _state())
-        .select(*FINDING_STATES_SCHEMA.fieldNames())
+        .select(*ANOMALY_STATES_SCHEMA.fieldNames())
     )
 
 
 def _unseen(judged_until: date, recorded: Collection[date], *, is_covered: bool) -> dict[str, Column]:
-    """Return the columns about the days after a finding's last one."""
+    """Return the columns about the days after an anomaly's last one."""
     until = sql.lit(judged_until)
     unseen = sql.greatest(sql.date_diff(until, "last_day"), sql.lit(0))
     days = sql.array(*(sql.lit(day) for day in sorted(recorded))).cast("array<date>")

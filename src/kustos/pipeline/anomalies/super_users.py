@@ -4,12 +4,12 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, days_with, only
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
 def super_user_use(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind SUPER_USER_USE: one for a principal and day.
+    """Return anomalies of kind SUPER_USER_USE: one for a principal and day.
 
     A day is surprising if on it a use (an operation on a resource type) occurred that began in the window and
     did not become a habit; a principal's first use as a super user counts too.

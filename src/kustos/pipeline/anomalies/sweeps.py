@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, only
-from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.rows import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
 TRIED = ["principal", "operation", "resource_type", "resource_name"]
@@ -83,7 +83,7 @@ def usual(count: str, scope: ActivityScope) -> dict[str, Column]:
 
 
 def sweeps(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind SWEEP: one for a principal and day, over the names of the days before too.
+    """Return anomalies of kind SWEEP: one for a principal and day, over the names of the days before too.
 
     Compared with the principal's own history of such days, so that automation which makes topics every day
     is none. Some of the names must have been denied: all allowed are a deploy.

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, hours_in, is_grown_up
-from kustos.pipeline.anomalies.findings import candidate
+from kustos.pipeline.anomalies.rows import candidate
 from kustos.pipeline.anomalies.tails import rarity
 
 DAY_MASK = (1 << 24) - 1
@@ -79,7 +79,7 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
 
 
 def unusual_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
+    """Return anomalies of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
     An hour is surprising if the principal was hardly ever active near it on any day; or on this weekday,
     if it is active then on most others, and seldom makes an exception: who stays away at times, as people do,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 JUDGE_STEPS: Final = ("reading the history", "judging by the ACLs then in force", "looking for what differs")
 
-_VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGED")
+_VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_RANGE", "NOT_JUDGED")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +39,14 @@ class JudgeQuestion:
 def run_judgement(
     spark: "SparkSession", tables: Tables, question: JudgeQuestion, progress: Progress = silent
 ) -> tuple[Tables, dict[str, Any]]:
-    """Replace what `judged` and `history_findings` have on the cluster of the tables, in one commit.
+    """Replace what `judged` and `discrepancies` have on the cluster of the tables, in one commit.
 
-    Returns the tables as of that commit, and sums. `history`: its extent, the row of METADATA_REACH_SCHEMA.
-    `verdicts`: for each, its `events` and `accesses` (rows of `judged`). `findings`: for each kind its
+    Returns the tables as of that commit, and sums. `history`: its extent, the row of METADATA_RANGE_SCHEMA.
+    `verdicts`: for each, its `events` and `accesses` (rows of `judged`). `discrepancies`: for each kind its
     `count` and `events`. Raises what `Tables` raises and `MetadataHistoryError`.
     """
     from kustos.pipeline.history import (
-        history_findings,
+        discrepancies,
         judged_by_history,
         read_history,
     )
@@ -54,31 +54,29 @@ def run_judgement(
     tables = tables.rolled_up(spark).of_cluster()
     with task_errors():
         progress(JUDGE_STEPS[0])
-        reach = read_history(spark, question.metadata, "reach", end_offset=question.end_offset).persist()
+        log_range = read_history(spark, question.metadata, "range", end_offset=question.end_offset).persist()
         try:
-            extent = reach.collect()[0].asDict()
+            extent = log_range.collect()[0].asDict()
             progress(JUDGE_STEPS[1])
             rows = tables.read(spark, "audit_rollup" if question.by_rollup else "audit_events")
             judged = judged_by_history(
                 within_days(rows, question.from_day, question.to_day),
-                # of a log that grows meanwhile, read only the part that `reach` describes
+                # of a log that grows meanwhile, read only the part that `log_range` describes
                 read_history(spark, question.metadata, end_offset=extent["to_offset"] + 1),
-                reach=reach,
+                log_range=log_range,
                 super_users=question.super_users,
                 allow_everyone_if_no_acl_found=question.allow_everyone_if_no_acl_found,
             )
             # computed before the tables are locked, and read twice
             judged = judged.localCheckpoint()
         finally:
-            reach.unpersist()
+            log_range.unpersist()
     progress(JUDGE_STEPS[2])
-    tables = tables.update(
-        "judge", lambda _: {"judged": judged, "history_findings": history_findings(judged)}
-    )
+    tables = tables.update("judge", lambda _: {"judged": judged, "discrepancies": discrepancies(judged)})
     return tables, {
         "history": extent,
         "verdicts": _verdicts(tables.read(spark, "judged")),
-        "findings": _kinds(tables.read(spark, "history_findings")),
+        "discrepancies": _kinds(tables.read(spark, "discrepancies")),
     }
 
 
@@ -92,10 +90,10 @@ def _verdicts(judged: "DataFrame") -> list[dict[str, Any]]:
     return [found[verdict] for verdict in _VERDICTS if verdict in found]
 
 
-def _kinds(findings: "DataFrame") -> list[dict[str, Any]]:
+def _kinds(discrepancies: "DataFrame") -> list[dict[str, Any]]:
     from pyspark.sql import functions as sql
 
-    sums = findings.groupBy("kind").agg(
+    sums = discrepancies.groupBy("kind").agg(
         sql.count(sql.lit(1)).alias("count"), sql.sum("event_count").alias("events")
     )
     return [row.asDict() for row in sums.orderBy("kind").collect()]

@@ -78,7 +78,7 @@ def judged_by_history(
     rows: DataFrame,
     history: DataFrame,
     *,
-    reach: DataFrame | None = None,
+    log_range: DataFrame | None = None,
     super_users: str | None = None,
     allow_everyone_if_no_acl_found: bool = False,
     tolerance_ms: int = TOLERANCE_MS,
@@ -89,10 +89,10 @@ def judged_by_history(
 
     `rows`: AUDIT_EVENTS_SCHEMA, of nodes that follow the log of this history, or AUDIT_ROLLUP_SCHEMA, which
     has no offsets: its rows agree if the answer was right at any moment between first and last. `history`:
-    ACL_HISTORY_SCHEMA. `reach`: METADATA_REACH_SCHEMA of the same log; without it the history begins at its
-    first snapshot, or without ACLs if there is no snapshot. `super_users` as in Kafka's setting; None trusts
-    recorded super users (NOT_JUDGED), since ACLs cannot confirm them, and what was allowed by a rule that the
-    event does not name is UNCERTAIN unless ACLs allow it. Every event is counted in exactly one
+    ACL_HISTORY_SCHEMA. `log_range`: METADATA_RANGE_SCHEMA of the same log; without it the history begins at
+    its first snapshot, or without ACLs if there is no snapshot. `super_users` as in Kafka's setting; None
+    trusts recorded super users (NOT_JUDGED), since ACLs cannot confirm them, and what was allowed by a rule
+    that the event does not name is UNCERTAIN unless ACLs allow it. Every event is counted in exactly one
     row. Raises `MetadataHistoryError` for invalid super users; a history that mixes several logs fails the
     query.
     """
@@ -102,7 +102,7 @@ def judged_by_history(
         knows_super_users=super_users is not None,
     )
     counted = _counted(rows, span_ms)
-    placed = _placed(counted, _bounds(history, reach), judges_super_users=super_users is not None)
+    placed = _placed(counted, _bounds(history, log_range), judges_super_users=super_users is not None)
     walked = (
         _questions(placed, tolerance_ms, buckets)
         .unionByName(
@@ -160,10 +160,10 @@ def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
     )
 
 
-def _bounds(history: DataFrame, reach: DataFrame | None) -> DataFrame:
+def _bounds(history: DataFrame, log_range: DataFrame | None) -> DataFrame:
     """Return one row with the offsets between which the state is known, null where there is no bound."""
-    if reach is not None:
-        return reach.select("from_offset", "from_time", "to_offset")
+    if log_range is not None:
+        return log_range.select("from_offset", "from_time", "to_offset")
     return history.where("is_in_first_snapshot").agg(
         sql.max("valid_from_offset").alias("from_offset"),
         sql.max("valid_from_time").alias("from_time"),
@@ -185,7 +185,7 @@ def _placed(counted: DataFrame, bounds: DataFrame, *, judges_super_users: bool) 
         .withColumn(
             "preset",
             sql.when(sql.col("recorded_rule.kind").isin(*beliefs), sql.lit("NOT_JUDGED"))
-            .when(sql.coalesce(is_outside, sql.lit(False)), sql.lit("OUT_OF_REACH"))
+            .when(sql.coalesce(is_outside, sql.lit(False)), sql.lit("OUT_OF_RANGE"))
             .when(~has_offset & sql.col("first_time").isNull(), sql.lit("UNCERTAIN"))
             .cast(StringType()),
         )

@@ -153,8 +153,8 @@ def delegation_token_rows(passage: Passage) -> Iterator[Row]:
     return _rows(passage, _token_state, _token, _token_row)
 
 
-def reach_rows(passage: Passage) -> Iterator[Row]:
-    """Yield one row with the first and last offset and time of the history, as METADATA_REACH_SCHEMA."""
+def range_rows(passage: Passage) -> Iterator[Row]:
+    """Yield one row with the first and last offset and time of the history, as METADATA_RANGE_SCHEMA."""
     first, changes = _first(passage), 0
     for _ in passage.changes():
         changes += 1
@@ -185,7 +185,7 @@ ROWS: Final[dict[str, Callable[[Passage], Iterator[Row]]]] = {
     "acls": acl_rows,
     "scram_credentials": scram_credential_rows,
     "delegation_tokens": delegation_token_rows,
-    "reach": reach_rows,
+    "range": range_rows,
 }
 """Row generators by the value of the option `table`."""
 

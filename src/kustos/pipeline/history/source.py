@@ -3,7 +3,7 @@
 `spark.read.format("kafka_metadata").option("path", ...).load()` reads a metadata directory, Kafka's or
 kustos', itself or its partition, or one snapshot, or a segment that holds its own beginning. Options:
 
-- `table`: `acls` (the default), `scram_credentials`, `delegation_tokens`, or `reach`
+- `table`: `acls` (the default), `scram_credentials`, `delegation_tokens`, or `range`
 - `ignoreTornTail`: `true` to ignore an unfinished write at the end; a truncated copy has one too
 - `endOffset`: read up to this offset, not including it. A controller or broker of a quorum may hold records
   that are not committed yet at the end of its log: give the high watermark (`DescribeQuorum`) there
@@ -30,7 +30,7 @@ from kustos.pipeline.schemas import (
     ACL_HISTORY_SCHEMA,
     ACL_SCHEMA,
     DELEGATION_TOKEN_HISTORY_SCHEMA,
-    METADATA_REACH_SCHEMA,
+    METADATA_RANGE_SCHEMA,
     SCRAM_CREDENTIAL_HISTORY_SCHEMA,
 )
 from kustos.pipeline.session import numbered_tasks
@@ -44,7 +44,7 @@ TABLES: Final = {
     "acls": ACL_HISTORY_SCHEMA,
     "scram_credentials": SCRAM_CREDENTIAL_HISTORY_SCHEMA,
     "delegation_tokens": DELEGATION_TOKEN_HISTORY_SCHEMA,
-    "reach": METADATA_REACH_SCHEMA,
+    "range": METADATA_RANGE_SCHEMA,
 }
 """The values of the option `table`, with their schemas."""
 ROWS_PER_BATCH: Final = 8192
@@ -145,12 +145,12 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
         raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason_of(error)}") from error
 
 
-def history_reach(path: str | Path, end_offset: int | None = None) -> dict[str, Any]:
-    """Return the row of the table `reach` as a mapping, read here, without Spark.
+def history_range(path: str | Path, end_offset: int | None = None) -> dict[str, Any]:
+    """Return the row of the table `range` as a mapping, read here, without Spark.
 
     Raises `MetadataHistoryError`.
     """
-    options = HistoryOptions(str(path), "reach", end_offset)
+    options = HistoryOptions(str(path), "range", end_offset)
     rows: list[dict[str, Any]] = [row for batch in record_batches(options) for row in batch.to_pylist()]
     return rows[0]
 

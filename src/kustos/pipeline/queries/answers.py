@@ -142,7 +142,7 @@ _OF_STATES: Final = {
     "recorded_at": "timestamp",
     "is_safe_to_remove": "boolean",
 }
-"""Columns that either findings on ACLs lack, or `finding_states`."""
+"""Columns that either findings on ACLs lack, or `anomaly_states`."""
 
 _STATES: Final = ("open", "acknowledged", "suppressed", "resolved")
 

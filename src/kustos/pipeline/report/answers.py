@@ -171,7 +171,7 @@ def collect_findings(
     last_time: datetime | None,
     since: datetime | None = None,
 ) -> Findings:
-    """Return the findings of `findings` tables and of `finding_states`.
+    """Return the findings of `findings` tables and of `anomaly_states`.
 
     Marks stand between the times of the report. `since`: when the newest finding of the page before was
     recorded.

@@ -1,6 +1,6 @@
 """The report on the tables that runs fill, and on the result tables of the other commands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import reduce
@@ -12,14 +12,18 @@ from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import FileSystemStorage, reason_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kustos.pipeline.tables import Tables
 
 REPORT_STEPS: Final = ("summing up access", "drawing the report")
 ANSWERS: Final = ("replay_flips", "access_review")
-FINDINGS: Final = ("findings", "finding_states", "history_findings")
-"""Tables of findings, which the page shows as one; `finding_states` sums up `anomalies` over all runs."""
+NOTABLE: Final = {
+    "findings": "finding_id",
+    "anomaly_states": "anomaly_id",
+    "discrepancies": "discrepancy_id",
+}
+"""Tables that one section of the page shows, and the column of their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +85,9 @@ def run_tables_report(
         "security_events": within_days(tables.read(spark, "security_events"), first_day, last_day),
     }
     found |= {name: tables.read(spark, name) for name in ANSWERS if tables.has(name)}
-    answered = [name for name in FINDINGS if tables.has(name)]
+    answered = [name for name in NOTABLE if tables.has(name)]
     if answered:
-        frames = [tables.read(spark, name) for name in answered]
-        found["findings"] = reduce(lambda one, more: one.unionByName(more, True), frames)
+        found["findings"] = _notable(spark, tables, answered)
     quarantined = found["quarantine"].count()
     report = collect_report(
         found,
@@ -112,6 +115,12 @@ def run_tables_report(
         answers=(*(name for name in ANSWERS if name in found), *answered),
         report=str(out.resolve()),
     )
+
+
+def _notable(spark: "SparkSession", tables: "Tables", names: Iterable[str]) -> "DataFrame":
+    """Return the rows of these tables as one, each with its id as `finding_id`."""
+    frames = (tables.read(spark, name).withColumnRenamed(NOTABLE[name], "finding_id") for name in names)
+    return reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), frames)
 
 
 def _others(

@@ -74,7 +74,6 @@ def _review(
     from kustos.pipeline.review import (
         NOTHING_KNOWN,
         access_review,
-        acl_findings,
         entitlement_rows,
         review_questions,
         supports,
@@ -120,19 +119,8 @@ def _review(
         )
         answers["entitlements"] = entitled.localCheckpoint()
         progress(REVIEW_STEPS[2])
-        found = acl_findings(
-            spark,
-            rollup,
-            question.acls,
-            as_of=question.as_of,
-            unused_days=question.dormant_days,
-            existing=existing,
-            history=history,
-            scram_history=scram_history,
-            supported=supported,
-            record=record,
-        )
-        found = _with_broken_rules(spark, rollup, question, found)
+        histories = {"history": history, "scram_history": scram_history}
+        found = _findings(spark, rollup, question, supported=supported, record=record, **histories)
         answers["findings"] = found.localCheckpoint()
         return record, answers
     finally:
@@ -140,12 +128,21 @@ def _review(
         supported.unpersist()
 
 
-def _with_broken_rules(
-    spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, found: "DataFrame"
+def _findings(
+    spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, **known: Any
 ) -> "DataFrame":
-    """Return findings on ACLs, and findings on broken rules if the question has rules."""
-    from kustos.pipeline.review import rule_findings
+    """Return the findings about ACLs, and those about broken rules if the question has rules."""
+    from kustos.pipeline.review import NOTHING_KNOWN, acl_findings, rule_findings
 
+    found = acl_findings(
+        spark,
+        rollup,
+        question.acls,
+        as_of=question.as_of,
+        unused_days=question.dormant_days,
+        existing=question.existing or NOTHING_KNOWN,
+        **known,
+    )
     if not question.duties and question.policy is None:
         return found
     broken = rule_findings(

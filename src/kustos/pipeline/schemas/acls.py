@@ -68,7 +68,7 @@ DELEGATION_TOKEN_HISTORY_SCHEMA: Final = StructType(
 )
 """Table `delegation_token_history`: a row for each renewal, without the HMAC."""
 
-METADATA_REACH_SCHEMA: Final = StructType(
+METADATA_RANGE_SCHEMA: Final = StructType(
     [
         StructField("from_offset", LongType()),
         StructField("from_time", TimestampType()),
@@ -79,7 +79,7 @@ METADATA_REACH_SCHEMA: Final = StructType(
         StructField("change_count", LongType()),
     ]
 )
-"""Table `metadata_reach`, one row: the first and last offset, both included, with a known state.
+"""Table `metadata_range`, one row: the first and last offset, both included, with a known state.
 
 `is_whole`: nothing was ever before it. `is_in_transaction`: the last records were not committed yet, and are
 left out. Before `from_*` nothing is known; `to_*` is the end of the log when it was read."""

@@ -1,4 +1,4 @@
-"""Result tables: decisions of other ACLs, the access review, findings."""
+"""Result tables: decisions of other ACLs, the access review, findings, anomalies, discrepancies."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ JUDGED_SCHEMA: Final = StructType(
 )
 """Table `judged`: the recorded decision beside that of the ACLs then in force. `judged_by`: OFFSET if the
 event has the offset of the ACLs (`*_acl_offset`), else TIME. `verdict`: AGREES, DIFFERS, UNCERTAIN (too many
-open questions at once), OUT_OF_REACH (outside of the history), NOT_JUDGED (no ACL decided). `is_same_rule`
+open questions at once), OUT_OF_RANGE (outside of the history), NOT_JUDGED (no ACL decided). `is_same_rule`
 compares the rules if both sides name one; an ERROR allows nothing, like DENIED."""
 
 ACCESS_REVIEW_SCHEMA: Final = StructType(
@@ -130,39 +130,55 @@ one that was only denied is not known. `use_count` counts recorded
 uses that it allows, by `used_by_count` principals on `used_name_count` names; a use that several ACLs allow
 counts for each. `access_review` has the last four columns, too."""
 
-FINDINGS_SCHEMA: Final = StructType(
-    [
-        StructField("finding_id", StringType()),
+
+def _reported(identifier: str) -> list[StructField]:
+    """Return the columns that findings, anomalies and discrepancies share."""
+    return [
+        StructField(identifier, StringType()),
         StructField("kind", StringType()),
         StructField("severity", StringType()),
         StructField("score", DoubleType()),
         StructField("principal", StringType()),
         StructField("resource_type", StringType()),
         StructField("resource_name", StringType()),
-        StructField("acl", ACL_SCHEMA),
         StructField("day", DateType()),
         StructField("first_time", TimestampType()),
         StructField("last_time", TimestampType()),
         StructField("event_count", LongType()),
         StructField("reason", StringType()),
         StructField("evidence", StringType()),
+    ]
+
+
+FINDINGS_SCHEMA: Final = StructType(
+    [
+        *_reported("finding_id"),
+        StructField("acl", ACL_SCHEMA),
         StructField("is_safe_to_remove", BooleanType()),
     ]
 )
-"""Table `findings`: unused, redundant, shadowed, orphaned ACLs, anomalies and broken rules.
+"""Table `findings`: unused, redundant, shadowed and orphaned ACLs, and broken rules.
 
 `finding_id` is the same for the same finding in every run. `severity` is HIGH, MEDIUM or LOW, `score` from 0
 to 1. `reason` is a sentence for people; `evidence` is a JSON object for programs. `is_safe_to_remove`: for an
 ACL, whether a replay of all recorded access without it flips nothing; null where that would flip nothing, but
 the record or the ACL is too young for it to mean anything."""
 
-ANOMALIES_SCHEMA: Final = StructType([*FINDINGS_SCHEMA.fields, StructField("suppressed_by", StringType())])
-"""Table `anomalies`: a row for each finding and day on which it was seen, in whichever run. `finding_id` is
+DISCREPANCIES_SCHEMA: Final = StructType(_reported("discrepancy_id"))
+"""Table `discrepancies`: recorded decisions that differ from those of the ACLs then in force."""
+
+FOUND_ANOMALIES_SCHEMA: Final = StructType(_reported("anomaly_id"))
+"""The anomalies of one search."""
+
+ANOMALIES_SCHEMA: Final = StructType(
+    [*FOUND_ANOMALIES_SCHEMA.fields, StructField("suppressed_by", StringType())]
+)
+"""Table `anomalies`: a row for each anomaly and day on which it was seen, in whichever run. `anomaly_id` is
 the same on each day. `suppressed_by`: the reason of the rule that suppresses it."""
 
-FINDING_STATES_SCHEMA: Final = StructType(
+ANOMALY_STATES_SCHEMA: Final = StructType(
     [
-        StructField("finding_id", StringType()),
+        StructField("anomaly_id", StringType()),
         StructField("state", StringType()),
         StructField("kind", StringType()),
         StructField("severity", StringType()),
@@ -190,7 +206,7 @@ FINDING_STATES_SCHEMA: Final = StructType(
         StructField("is_over", BooleanType()),
     ]
 )
-"""Table `finding_states`: a row for each finding of `anomalies`, over all runs. `state` is OPEN,
+"""Table `anomaly_states`: a row for each anomaly, over all runs. `state` is OPEN,
 ACKNOWLEDGED, SUPPRESSED or RESOLVED. Severity, score, reason and evidence are those of the last day.
 `suppressed_days`: on how many of its days a rule suppressed it. `recorded_at`: the first run that found it.
 `acknowledged_day`: its last day at the time of the acknowledgement. It was not seen on the `unseen_days`

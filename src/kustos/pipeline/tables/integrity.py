@@ -48,12 +48,12 @@ RECORDS: Final = frozenset(
         "security_events",
         "quarantine",
         "anomalies",
-        "finding_states",
+        "anomaly_states",
         "inputs",
         "runs",
     }
 )
-"""Tables that kustos cannot make again: what was recorded, and findings with what people said about them."""
+"""Tables that kustos cannot make again: what was recorded, and anomalies with what people said about them."""
 
 ROLLUP: Final = "audit_rollup"
 

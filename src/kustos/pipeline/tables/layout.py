@@ -10,12 +10,13 @@ from pyspark.sql.types import DateType, StringType, StructField, StructType
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     ANOMALIES_SCHEMA,
+    ANOMALY_STATES_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
     AUDIT_ROLLUP_SCHEMA,
     CLUSTER,
     DECISIONS_SCHEMA,
+    DISCREPANCIES_SCHEMA,
     ENTITLEMENTS_SCHEMA,
-    FINDING_STATES_SCHEMA,
     FINDINGS_SCHEMA,
     JUDGED_SCHEMA,
     QUARANTINE_SCHEMA,
@@ -41,9 +42,9 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
             "entitlements": ENTITLEMENTS_SCHEMA,
             "findings": FINDINGS_SCHEMA,
             "anomalies": ANOMALIES_SCHEMA,
-            "finding_states": FINDING_STATES_SCHEMA,
+            "anomaly_states": ANOMALY_STATES_SCHEMA,
             "judged": JUDGED_SCHEMA,
-            "history_findings": FINDINGS_SCHEMA,
+            "discrepancies": DISCREPANCIES_SCHEMA,
         }.items()
     },
 }

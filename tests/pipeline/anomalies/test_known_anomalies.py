@@ -1,4 +1,4 @@
-"""Findings by command: found, listed, acknowledged, suppressed by the configuration, and on the page."""
+"""Anomalies by command: found, listed, acknowledged, suppressed by the configuration, and on the page."""
 
 import json
 import re
@@ -55,47 +55,47 @@ def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_findings_are_kept_acknowledged_suppressed_and_shown(
+def test_anomalies_are_kept_acknowledged_suppressed_and_shown(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judged = ("anomalies", "--until", "2026-11-20", "--days")
+    judged = ("anomalies", "find", "--until", "2026-11-20", "--days")
     found = said(capsys, place, *judged, "5")
     assert (found["kinds"], found["states"], found["new"]) == ({"MISSING_RIGHT": 2}, {"OPEN": 2}, 2)
-    by_name = {row["principal"]: row["finding_id"] for row in found["anomalies"]}
+    by_name = {row["principal"]: row["anomaly_id"] for row in found["anomalies"]}
     page = place / "page.html"
     said(capsys, place, "report", "--out", str(page))
     assert "<b>2 open</b>" in page.read_text()
 
-    words = ["findings", "acknowledge", by_name["User:poor"][:10], "--by", "alice", "--reason", "INC-7"]
-    [row] = said(capsys, place, *words)["findings"]
+    words = ["anomalies", "acknowledge", by_name["User:poor"][:10], "--by", "alice", "--reason", "INC-7"]
+    [row] = said(capsys, place, *words)["anomalies"]
     assert (row["state"], row["acknowledged_by"], row["acknowledged_reason"]) == (
         "ACKNOWLEDGED", "alice", "INC-7",
     )  # fmt: skip
 
-    # a run of one day keeps the finding of another day and the acknowledgement; a rule hides and counts
+    # a run of one day keeps the anomaly of another day and the acknowledgement; a rule hides and counts
     rule = "{kind: MISSING_RIGHT, principal: 'User:ty*', resource: 'TOPIC:paymnets', "
     rule += "until: 2026-11-30, reason: typo}"
     configure(place, rule)
     again = said(capsys, place, *judged, "1")
     assert (again["states"], again["new"]) == ({"ACKNOWLEDGED": 1}, 0)
-    listed = said(capsys, place, "findings", "list", "--state", "all")
+    listed = said(capsys, place, "anomalies", "list", "--state", "all")
     assert listed["states"] == {"ACKNOWLEDGED": 1, "SUPPRESSED": 1}
-    assert {row["finding_id"] for row in listed["findings"]} == set(by_name.values())
-    assert all(row["day_count"] == 1 and row["event_count"] == 150 for row in listed["findings"])
-    [typo] = said(capsys, place, "findings", "list", "--state", "suppressed")["findings"]
+    assert {row["anomaly_id"] for row in listed["anomalies"]} == set(by_name.values())
+    assert all(row["day_count"] == 1 and row["event_count"] == 150 for row in listed["anomalies"])
+    [typo] = said(capsys, place, "anomalies", "list", "--state", "suppressed")["anomalies"]
     assert (typo["principal"], typo["suppressed_by"]) == ("User:typo", "typo")
 
     said(capsys, place, "report", "--out", str(page))
-    [states] = re.findall(r'<p id="finding-states">(.*?)</p>', page.read_text())
+    [states] = re.findall(r'<p id="anomaly-states">(.*?)</p>', page.read_text())
     text = re.sub(r"<[^>]*>", "", states)
     assert "0 open, 1 acknowledged, 0 resolved; 1 suppressed and not shown" in text
     assert "0 new since the last report" in text
     assert "acknowledged by <bdi>alice</bdi>" in page.read_text()
     assert "paymnets" not in page.read_text().split('id="findings"')[1].split("</section>")[0]
 
-    listing = ["pipeline", "findings", "list", "--config", str(place / "pipeline.yml"), "--exit-code"]
+    listing = ["pipeline", "anomalies", "list", "--config", str(place / "pipeline.yml"), "--exit-code"]
     assert run(listing) == ExitCode.OK
-    said(capsys, place, "findings", "reopen", by_name["User:poor"])
+    said(capsys, place, "anomalies", "reopen", by_name["User:poor"])
     assert run(listing) == ExitCode.NO
     assert by_name["User:poor"][:8] in capsys.readouterr().out
 
@@ -114,5 +114,5 @@ def test_a_rule_that_says_too_little_or_nothing_known_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rule: str, message: str
 ) -> None:
     configure(tmp_path, rule)
-    assert run(["pipeline", "anomalies", "--config", str(tmp_path / "pipeline.yml")]) != ExitCode.OK
+    assert run(["pipeline", "anomalies", "find", "--config", str(tmp_path / "pipeline.yml")]) != ExitCode.OK
     assert message in capsys.readouterr().err

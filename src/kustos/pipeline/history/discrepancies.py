@@ -1,4 +1,4 @@
-"""Findings of a history: the recorded decision differs from that of the ACLs then in force.
+"""Discrepancies: the recorded decision differs from that of the ACLs then in force.
 
 Causes are clock skew, a node behind its log, an authorizer that is not Kafka's, or a tampered record. The
 score is the certainty.
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.history.judgement import BY_OFFSET
-from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.schemas import DISCREPANCIES_SCHEMA, QUESTION_COLUMNS
 
 DECISION_DIFFERS: Final = "DECISION_DIFFERS"
 RULE_DIFFERS: Final = "RULE_DIFFERS"
@@ -23,8 +23,8 @@ OTHER_RULE: Final = 0.3
 """The score where only the rule differs."""
 
 
-def history_findings(judged: DataFrame) -> DataFrame:
-    """Return what differs in JUDGED_SCHEMA as FINDINGS_SCHEMA.
+def discrepancies(judged: DataFrame) -> DataFrame:
+    """Return what differs in JUDGED_SCHEMA as DISCREPANCIES_SCHEMA.
 
     An access that no ACL allowed then is HIGH, a refusal that no ACL explains MEDIUM. LOW: the same decision,
     by the ACLs of the event's own offset, with another rule than recorded.
@@ -36,32 +36,30 @@ def history_findings(judged: DataFrame) -> DataFrame:
     high, medium = sql.lit("HIGH"), sql.lit("MEDIUM")
     severity = sql.when(~differs, "LOW").when(was_allowed, high).otherwise(medium)
     columns: dict[str, Column] = {
-        "finding_id": _identity(),
+        "discrepancy_id": _identity(),
         "kind": sql.when(differs, DECISION_DIFFERS).otherwise(RULE_DIFFERS),
         "severity": severity,
         "score": sql.when(~differs, OTHER_RULE).when(is_exact, SURE).otherwise(BY_CLOCK),
-        "acl": sql.lit(None).cast(ACL_SCHEMA),
         "day": sql.to_date("first_time"),
         "reason": _reason(differs, is_exact),
         "evidence": _evidence(),
-        "is_safe_to_remove": sql.lit(None).cast("boolean"),
     }
     found = judged.where(differs | sql.coalesce(other_rule, sql.lit(False)))
     return found.select("*", *[column.alias(name) for name, column in columns.items()]).select(
-        *FINDINGS_SCHEMA.fieldNames()
+        *DISCREPANCIES_SCHEMA.fieldNames()
     )
 
 
-def gravest_findings(findings: DataFrame, limit: int, *, with_rules: bool = False) -> DataFrame:
-    """Return the `limit` gravest of FINDINGS_SCHEMA, the surest and most frequent first.
+def gravest_discrepancies(discrepancies: DataFrame, limit: int, *, with_rules: bool = False) -> DataFrame:
+    """Return the `limit` gravest of DISCREPANCIES_SCHEMA, the surest and most frequent first.
 
     `with_rules` includes those in which only the rule differs.
     """
     if not with_rules:
-        findings = findings.where(sql.col("kind") != RULE_DIFFERS)
+        discrepancies = discrepancies.where(sql.col("kind") != RULE_DIFFERS)
     gravity = sql.when(sql.col("severity") == "HIGH", 0).when(sql.col("severity") == "MEDIUM", 1).otherwise(2)
-    order = (gravity, sql.desc("score"), sql.desc("event_count"), "first_time", "finding_id")
-    return findings.orderBy(*order).limit(limit)
+    order = (gravity, sql.desc("score"), sql.desc("event_count"), "first_time", "discrepancy_id")
+    return discrepancies.orderBy(*order).limit(limit)
 
 
 def _identity() -> Column:

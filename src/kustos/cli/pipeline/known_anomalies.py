@@ -1,4 +1,4 @@
-"""`kustos pipeline findings`: list what runs of `anomalies` found, and say what is known. Needs no Spark."""
+"""`kustos pipeline anomalies`: list what searches found, and acknowledge it. Needs no Spark."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kustos.cli.failures import ExitCode
-from kustos.cli.options import Output, exit_code_if, register
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, Limit, configured
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from kustos.cli.output import Columns
 
 LIST_EXAMPLES = """
-kustos pipeline findings list
-kustos pipeline findings list --state suppressed
-kustos pipeline findings list --state all --limit 1000 --output json
+kustos pipeline anomalies list
+kustos pipeline anomalies list --state suppressed
+kustos pipeline anomalies list --state all --limit 1000 --output json
 """
 ACKNOWLEDGE_EXAMPLES = """
-kustos pipeline findings acknowledge 3fb0a1c9 --by alice \\
+kustos pipeline anomalies acknowledge 3fb0a1c9 --by alice \\
     --reason "the new VPN, see INC-4711"
 """
 REOPEN_EXAMPLES = """
-kustos pipeline findings reopen 3fb0a1c9
+kustos pipeline anomalies reopen 3fb0a1c9
 """
 
 SHORT_ID: Final = 8
-"""Characters of an id that are shown: enough for some ten thousand findings."""
+"""Characters of an id that are shown: enough for some ten thousand anomalies."""
 
 
 _OVER: Final = {True: "yes", False: "no", None: "too early to say"}
 
 
-class FindingState(StrEnum):
-    """Which findings to list."""
+class AnomalyState(StrEnum):
+    """Which anomalies to list."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
@@ -45,24 +45,22 @@ class FindingState(StrEnum):
     ALL = "all"
 
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of findings, or their beginnings.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of anomalies, or their beginnings.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who acknowledges.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it needs no more attention.")]
-State = Annotated[FindingState, typer.Option("--state", help="Which findings to list.")]
-ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open")]
-
-app = typer.Typer(help="List findings of anomalies, and acknowledge them.", no_args_is_help=True)
+State = Annotated[AnomalyState, typer.Option("--state", help="Which anomalies to list.")]
+ExitCodeFlag = Annotated[bool, exit_code_if("an anomaly is open")]
 
 
-def finding_columns() -> "Columns[dict[str, Any]]":
-    """Return the columns of findings."""
+def anomaly_columns() -> "Columns[dict[str, Any]]":
+    """Return the columns of anomalies."""
     from kustos.cli.output import Column, ColumnFormats, Columns, Words
     from kustos.cli.pipeline.shown import seen
 
     return Columns(
         (
-            Column("finding_id", lambda row: row["finding_id"][:SHORT_ID], ColumnFormats.NARROW, title="id"),
-            Column("finding_id", itemgetter("finding_id"), ColumnFormats.WIDE),
+            Column("anomaly_id", lambda row: row["anomaly_id"][:SHORT_ID], ColumnFormats.NARROW, title="id"),
+            Column("anomaly_id", itemgetter("anomaly_id"), ColumnFormats.WIDE),
             Column("cluster", itemgetter("cluster"), ColumnFormats.WIDE),
             Column("state", itemgetter("state")),
             Column("severity", itemgetter("severity")),
@@ -78,24 +76,24 @@ def finding_columns() -> "Columns[dict[str, Any]]":
             Column("suppressed_by", itemgetter("suppressed_by"), ColumnFormats.WIDE),
             Column("reason", lambda row: Words(row["reason"])),
         ),
-        lambda row: [row["finding_id"]],
-        "the ids, as `pipeline findings acknowledge` takes them",
+        lambda row: [row["anomaly_id"]],
+        "the ids, as `pipeline anomalies acknowledge` takes them",
     )
 
 
-def list_findings(
+def list_anomalies(
     config: Config = DEFAULT_CONFIG,
-    state: State = FindingState.OPEN,
+    state: State = AnomalyState.OPEN,
     cluster: ClusterOption = None,
     limit: Limit = 20,
     exit_code: ExitCodeFlag = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """List what runs of `anomalies` found, the most severe first.
+    """List what searches found, the most severe first.
 
-    Of all clusters, or of the one that `--cluster` or the configuration names. A finding is OPEN until it
+    Of all clusters, or of the one that `--cluster` or the configuration names. An anomaly is OPEN until it
     is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week that the record covers.
-    Without that record it is too early to say, and the finding stays as it is. A HIGH one is resolved only
+    Without that record it is too early to say, and the anomaly stays as it is. A HIGH one is resolved only
     after somebody acknowledged it, and open again when it is seen on another day.
     """
     from collections import Counter
@@ -111,14 +109,14 @@ def list_findings(
 
     found = stored_states(tables)
     counts = dict(sorted(Counter(row["state"] for row in found).items()))
-    chosen = [row for row in found if state is FindingState.ALL or row["state"] == state.name]
+    chosen = [row for row in found if state is AnomalyState.ALL or row["state"] == state.name]
     rows = chosen[:limit]
     lead = _headline(counts)
     print_rows(
-        finding_columns(),
+        anomaly_columns(),
         rows,
         output,
-        document=lambda: plain({"states": counts, "findings": rows}),
+        document=lambda: plain({"states": counts, "anomalies": rows}),
         lead=(lead,),
         people=lambda: _print(lead, rows, len(chosen)),
     )
@@ -132,10 +130,10 @@ def acknowledge(
     config: Config = DEFAULT_CONFIG,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Record who acknowledges findings, and why.
+    """Record who acknowledges anomalies, and why.
 
-    A HIGH finding is open again when it is seen on another day, any other when it comes back after it was
-    resolved. `finding_states` keeps who acknowledged, when and why.
+    A HIGH anomaly is open again when it is seen on another day, any other when it comes back after it was
+    resolved. `anomaly_states` keeps who acknowledged, when and why.
     """
     from kustos.cli.pipeline.inputs import filled_tables
 
@@ -146,7 +144,7 @@ def acknowledge(
 
 
 def reopen(ids: Ids, config: Config = DEFAULT_CONFIG, output: Output = OutputFormat.TABLE) -> None:
-    """Take back that findings were acknowledged, or resolved."""
+    """Take back that anomalies were acknowledged, or resolved."""
     from kustos.cli.pipeline.inputs import filled_tables
 
     tables = filled_tables(configured(config))
@@ -155,8 +153,8 @@ def reopen(ids: Ids, config: Config = DEFAULT_CONFIG, output: Output = OutputFor
     _print_changed(reopened(tables, ids), output)
 
 
-def print_findings(rows: list[dict[str, Any]]) -> None:
-    """Print findings for people, each with its reason below it."""
+def print_anomalies(rows: list[dict[str, Any]]) -> None:
+    """Print anomalies for people, each with its reason below it."""
     from kustos.cli.output import print_lines, print_paragraph, printable
     from kustos.cli.pipeline.shown import day, seen
 
@@ -166,7 +164,7 @@ def print_findings(rows: list[dict[str, Any]]) -> None:
         times = f"{row['day_count']:,} days, " if row["day_count"] > 1 else ""
         print_lines(
             "",
-            f"{row['finding_id'][:SHORT_ID]}  {row['severity']} {row['score']:.2f}  {row['kind']}{state}",
+            f"{row['anomaly_id'][:SHORT_ID]}  {row['severity']} {row['score']:.2f}  {row['kind']}{state}",
             f"  {principal}",
             f"  {times}first {seen(row['first_time'])}, last {seen(row['last_time'])}",
         )
@@ -184,7 +182,7 @@ def print_findings(rows: list[dict[str, Any]]) -> None:
 
 def _headline(counts: dict[str, int]) -> str:
     if not counts:
-        return "no findings"
+        return "no anomalies"
     return ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
 
 
@@ -192,7 +190,7 @@ def _print(lead: str, rows: list[dict[str, Any]], count: int) -> None:
     from kustos.cli.output import print_lines
 
     print_lines(lead)
-    print_findings(rows)
+    print_anomalies(rows)
     if count > len(rows):
         print_lines("", f"and {count - len(rows):,} more, see `--limit`")
 
@@ -202,14 +200,9 @@ def _print_changed(rows: list[dict[str, Any]], output: OutputFormat) -> None:
     from kustos.cli.pipeline.shown import plain
 
     print_rows(
-        finding_columns(),
+        anomaly_columns(),
         rows,
         output,
-        document=lambda: plain({"findings": rows}),
-        people=lambda: print_findings(rows),
+        document=lambda: plain({"anomalies": rows}),
+        people=lambda: print_anomalies(rows),
     )
-
-
-register(app, "list", list_findings, LIST_EXAMPLES)
-register(app, "acknowledge", acknowledge, ACKNOWLEDGE_EXAMPLES)
-register(app, "reopen", reopen, REOPEN_EXAMPLES)

@@ -1,4 +1,4 @@
-"""A detector's surprising rows as rows of the table `findings`."""
+"""A detector's surprising rows as rows of the table `anomalies`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -9,10 +9,10 @@ from pyspark.sql import functions as sql
 from kustos.acl import PatternType
 from kustos.pipeline.anomalies.parameters import Suppression
 from kustos.pipeline.anomalies.tails import score
-from kustos.pipeline.schemas import FINDINGS_SCHEMA
+from kustos.pipeline.schemas import FOUND_ANOMALIES_SCHEMA
 
 NAMES_MAX: Final = 20
-"""Names that a finding shows; the rest is in the events."""
+"""Names that an anomaly shows; the rest is in the events."""
 QUOTED_MAX: Final = 3
 """Names that its `reason` shows."""
 NAME_LENGTH_MAX: Final = 249
@@ -62,11 +62,11 @@ def candidate(
     pattern: Sequence[str] = (),
     is_grave: Column | None = None,
 ) -> DataFrame:
-    """Return findings of a kind, in the schema of `findings`.
+    """Return anomalies of a kind, in the schema of `anomalies`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
-    (in nats). A finding's id is a digest of its kind, its principal and the `pattern` columns, which say what
-    it is about: on each day of each run it is the same. Findings for which `is_grave` holds are HIGH,
+    (in nats). The id is a digest of the kind, the principal and the `pattern` columns, which say what the
+    anomaly is about: on each day of each run it is the same. Anomalies for which `is_grave` holds are HIGH,
     whatever their score.
     """
     gravest = "MEDIUM" if kind in NEVER_HIGH else "HIGH"
@@ -80,21 +80,20 @@ def candidate(
     identified = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), "principal", *pattern))
     facts = [value.alias(name) for name, value in evidence.items()]
     columns = {
-        "finding_id": sql.sha2(identified, 256),
+        "anomaly_id": sql.sha2(identified, 256),
         "kind": sql.lit(kind),
         "severity": severity,
         "score": points,
-        "acl": sql.lit(None),
         "reason": reason,
         "evidence": sql.to_json(sql.struct(sql.round("surprise", 3).alias("surprise"), *facts)),
-        "is_safe_to_remove": sql.lit(None),
     }
     completed = found.withColumns(columns)
-    return completed.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
+    fields = FOUND_ANOMALIES_SCHEMA.fields
+    return completed.select(*(sql.col(each.name).cast(each.dataType).alias(each.name) for each in fields))
 
 
 def suppressed_by(suppressions: Sequence[Suppression]) -> Column:
-    """Return the reason of the first suppression that covers a finding, null if none does."""
+    """Return the reason of the first suppression that covers an anomaly, null if none does."""
     reason = sql.lit(None).cast("string")
     for suppression in reversed(suppressions):
         reason = sql.when(_is_covered(suppression), sql.lit(suppression.reason)).otherwise(reason)
@@ -126,6 +125,6 @@ def _has_name(column: str, name: str) -> Column:
     return sql.col(column).eqNullSafe(sql.lit(name))
 
 
-def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
-    """Return the findings that no suppression covers."""
-    return findings.filter(suppressed_by(suppressions).isNull()) if suppressions else findings
+def without(anomalies: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
+    """Return the anomalies that no suppression covers."""
+    return anomalies.filter(suppressed_by(suppressions).isNull()) if suppressions else anomalies
