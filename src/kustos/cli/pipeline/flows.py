@@ -1,6 +1,5 @@
 """`kustos pipeline flows`."""
 
-from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,14 +27,6 @@ kustos pipeline flows --from User:billing --hops 3
 kustos pipeline flows --out flows.dot
 kustos pipeline flows --out flows.graphml --since 2026-10-01
 """
-
-
-class GraphForm(StrEnum):
-    """The format of a graph."""
-
-    DOT = "dot"
-    GRAPHML = "graphml"
-    JSON = "json"
 
 
 Sources = Annotated[
@@ -76,22 +67,24 @@ def flows(
     configuration = configured(config)
     first, last = period_of(since, until)
     configuration, tables = of_cluster(configuration, cluster)
+    from kustos.pipeline.flows.job import FLOW_STEPS, FlowQuestion, GraphForm, run_flows
+
     form = None if out is None else out.suffix.removeprefix(".")
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     check_writable(out)
-    from kustos.pipeline.flows import edges, flow_paths
-    from kustos.pipeline.tables.parquet_reader import within_days
-
-    with working("flows", configuration.spark, steps=2) as (spark, step):
-        step("finding who feeds whom")
-        graph = edges(within_days(tables.read(spark, "audit_rollup"), first, last)).persist()
-        found = flow_paths(graph, hops_max=hops, sources=sources)
-        paths = [row.asDict() for row in found.orderBy("hops", "source", "target").limit(limit).collect()]
-        step("drawing the graph")
-        if out is not None and form is not None:
-            out.write_text(_graph(GraphForm(form), graph), encoding="utf-8")
-        graph.unpersist()
+    question = FlowQuestion(
+        first_day=first,
+        last_day=last,
+        hops_max=hops,
+        sources=sources,
+        limit=limit,
+        form=None if form is None else GraphForm(form),
+    )
+    with working("flows", configuration.spark, steps=len(FLOW_STEPS)) as (spark, step):
+        paths, graph = run_flows(spark, tables, question, step)
+    if out is not None and graph is not None:
+        out.write_text(graph, encoding="utf-8")
     print_rows(
         path_columns(),
         paths,
@@ -119,10 +112,3 @@ def path_columns() -> "Columns[dict[str, Any]]":
         lambda row: (row["target"],),
         "the principals at the ends of paths, as `--from` takes them",
     )
-
-
-def _graph(form: GraphForm, graph: Any) -> str:
-    from kustos.pipeline.flows import collected, to_dot, to_graphml, to_json, vertices
-
-    write = {GraphForm.DOT: to_dot, GraphForm.GRAPHML: to_graphml, GraphForm.JSON: to_json}[form]
-    return write(collected(vertices(graph).collect()), collected(graph.collect()))
