@@ -18,9 +18,9 @@ from kustos.acl import (
 from kustos.acl.forms import AclForm, read_acls
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.privilege import DEFAULT_OPTIONS, HostChoice, PrivilegeOptions, RecommendedAcl, proof
+from kustos.pipeline.privilege.granted_names import granted_on_known_names
 from kustos.pipeline.privilege.legitimate import Legitimate
 from kustos.pipeline.privilege.proof import STEPS, Recommendation, recommendation
-from kustos.pipeline.privilege.reach import granted_on_known_names
 from kustos.pipeline.privilege.recommendations import (
     recommended_acls,
     recommended_commands,

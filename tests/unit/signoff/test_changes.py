@@ -1,8 +1,7 @@
-"""What is to be deleted after a review, as Kafka's own tools read it; and the review as CSV."""
+"""What is to be deleted after a review; and the review as CSV."""
 
 import csv
 import io
-import shlex
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
@@ -10,8 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import AclForm, AclFormatError, read_acls, texts_of
-from kustos.acl.forms.commands import AclAction, kafka_acls_commands
+from kustos.acl.forms import AclForm, read_acls, texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, ENTITLEMENTS_SCHEMA
 from kustos.runtime.spreadsheet import BYTE_ORDER_MARK
@@ -96,24 +94,6 @@ def test_changes_of_other_acls_or_an_altered_review_are_refused() -> None:
         changes_of(made)
 
 
-def test_a_command_names_one_acl_in_quotes() -> None:
-    evil = acl("User:$(rm -rf ~)", "ALL", "GROUP", "-a'; echo", prefixed=True, host="10.0.0.0/8", deny=True)
-    cluster = acl("User:CN=x, O=y", "ALTER", "CLUSTER", "kafka-cluster")
-    first, second = kafka_acls_commands([evil, cluster], AclAction.REMOVE, command_config="a b")
-    assert shlex.split(first) == [
-        "kafka-acls.sh", "--bootstrap-server", "$BOOTSTRAP_SERVER", "--command-config", "a b",
-        "--remove", "--force", "--group=-a'; echo", "--resource-pattern-type=prefixed", "--operation=All",
-        "--deny-principal=User:$(rm -rf ~)", "--deny-host=10.0.0.0/8",
-    ]  # fmt: skip
-    assert "--cluster" in shlex.split(second)
-    (added,) = kafka_acls_commands([cluster], AclAction.ADD, bootstrap_server="$(x)")
-    assert shlex.split(added)[2:4] == ["$(x)", "--add"]
-    assert "'$(x)'" in added
-    for name in (" a", "a\n--force", "a\0"):
-        with pytest.raises(AclFormatError, match="cannot take"):
-            kafka_acls_commands([acl("User:a", "READ", "TOPIC", name)], AclAction.ADD)
-
-
 def test_csv_has_the_columns_of_the_table_and_opens_in_spreadsheets() -> None:
     row = dict.fromkeys(ACCESS_COLUMNS) | {
         "granted_by": [texts_of(READ_PAY)],
@@ -164,9 +144,3 @@ def test_times_are_told_in_utc_wherever_the_driver_is(zone: str, monkeypatch: py
         of_spark = datetime.fromtimestamp(1_767_225_600)  # noqa: DTZ006 - as PySpark makes the times of rows
         assert instant_text(of_spark) == "2026-01-01T00:00:00Z"
     time.tzset()
-
-
-def test_an_acl_that_no_form_holds_is_never_half_written() -> None:
-    for unknown in (acl("User:a", "UNKNOWN", "TOPIC", "a"), acl("User:a", "CREATE_TOKENS", "TOPIC", "a")):
-        with pytest.raises(AclFormatError, match="use another form"):
-            kafka_acls_commands([unknown], AclAction.REMOVE)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType, host_matches
 from kustos.analysis import Difference, Direction, Rules, diff
 from kustos.pipeline.deciding import AclsInForce, decide_each, ship
+from kustos.pipeline.privilege.granted_names import granted_on_known_names
 from kustos.pipeline.privilege.group import OVERRULED, UNSERVED
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import (
@@ -22,7 +23,6 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptionError,
     PrivilegeOptions,
 )
-from kustos.pipeline.privilege.reach import granted_on_known_names
 from kustos.pipeline.privilege.recommendations import recommend_for, recommended_acls
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.progress import Progress, silent
