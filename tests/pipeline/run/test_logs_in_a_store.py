@@ -4,6 +4,8 @@ import bz2
 import gzip
 import shutil
 import zipfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -15,9 +17,12 @@ from kustos.pipeline.places import StorePath
 from kustos.pipeline.report.access_report import run_access_report
 from kustos.pipeline.run import find_new_files, run_pipeline
 from kustos.pipeline.run.files import compression, content, pieces
+from kustos.pipeline.run.files.line_reader import read_located_lines
+from kustos.pipeline.run.files.new_files import FoundFile, with_layouts
 from kustos.pipeline.tables import Tables
 from testkit.object_store import ObjectStore
 from tests.pipeline.events import event_line, kafka_line
+from tests.pipeline.run.homes import log_lines
 from tests.pipeline.tables.test_runs import contents
 
 
@@ -86,6 +91,32 @@ def test_large_files_there_are_cut_into_pieces_and_each_line_is_read_once(
     audit, tables = put(store, tmp_path / "audit", "large"), Tables(tmp_path / "tables")
     assert len(pieces.tasks_of([each.readable() for each in find_new_files(audit, tables).new])) > 5
     assert run_pipeline(near, tables=tables, audit=audit).events == 3_000
+
+
+def reads(store: ObjectStore, action: Callable[[], object]) -> Counter[str]:
+    """Return how often the store was asked for the content of each object meanwhile."""
+    before = len(store.log.read_text().splitlines())
+    action()
+    requests = [line.split("|") for line in store.log.read_text().splitlines()[before:]]
+    return Counter(request[6].strip() for request in requests if request[5].strip() == "GET")
+
+
+def test_a_run_reads_each_new_file_there_once(near: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
+    for node, pack in ((1, bytes), (2, gzip.compress)):
+        path = tmp_path / "audit" / f"kafka-{node}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(pack(log_lines(node).encode()))
+    audit, tables = put(store, tmp_path / "audit", "once"), Tables(tmp_path / "tables")
+    found: list[FoundFile] = []
+
+    def look() -> None:
+        found.extend(with_layouts(find_new_files(audit, tables).new, None, may_be_unknown=False))
+
+    looked = reads(store, look)
+    read = reads(store, lambda: read_located_lines(near, found).frame().count())
+    run = reads(store, lambda: run_pipeline(near, tables=tables, audit=audit))
+    paths = {f"/lake/once/kafka-{node}" for node in (1, 2)}
+    assert {path: run[path] for path in paths} == {path: looked[path] + read[path] for path in paths}
 
 
 def test_a_report_of_logs_there_is_that_of_logs_on_a_disk(

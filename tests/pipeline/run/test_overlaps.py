@@ -61,6 +61,22 @@ def test_exports_that_overlap_count_once_in_one_run_or_in_several(home: Home) ->
     assert home.events() == 80
 
 
+def test_a_run_that_ends_before_it_reads_files_that_overlap_again_commits_nothing(home: Home) -> None:
+    home.write(a=log_lines(1, 0, 20), b=log_lines(1, 10, 30))
+    steps: list[str] = []
+
+    def progress(step: str) -> None:
+        steps.append(step)
+        if steps.count("reading and sorting lines") > 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
+    assert (home.tables.state().number, home.tables.inputs()) == (0, {})
+    summary = home.run()
+    assert (summary.events, summary.duplicates) == (30, 10)
+
+
 def test_an_export_that_began_earlier_counts_once(home: Home) -> None:
     assert home.run(a=log_lines(1, 20, 40)).events == 20
     summary = home.run(b=log_lines(1, 0, 30))

@@ -1,14 +1,13 @@
 """The run over files: takes new files into the tables, once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kustos.pipeline.places import Place
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.run.files.line_reader import check_time_zone, read_located_lines
 from kustos.pipeline.run.files.new_files import (
-    FoundFile,
     FoundFiles,
     find_new_files,
     with_clusters,
@@ -22,7 +21,8 @@ from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
+    from kustos.pipeline.run.files.overlaps import Overlaps
+    from kustos.pipeline.tables import IngestOptions, LineTasks, RunSummary, Tables
 
 MAXIMUM_DAMAGED_ROUNDS: Final = 8
 """How often a run starts again without the damaged files found; the first round finds nearly all."""
@@ -61,7 +61,6 @@ def run_pipeline(
         RunSummary,
         compact_tables,
         drop_expired,
-        limited,
         refreshed_state,
     )
 
@@ -73,20 +72,16 @@ def run_pipeline(
     former = tables.state().summary_of(name)
     if former is not None:
         return RunSummary.from_mapping(former, is_repeat=True)
-    may_quarantine = on_damaged_file == "quarantine"
     if found.new:
         may_be_unknown = on_unknown_format == "quarantine"
         found = replace(found, new=with_layouts(found.new, layout, may_be_unknown=may_be_unknown))
-        progress("looking for overlaps")
-        found = _without_overlaps(spark, found, tables, options, may_quarantine)
-        found = with_clusters(found)
-    if found.new:
-        summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
+        reader = _Reader(spark, tables, name, options, progress, clock)
+        summary = reader.take(found, may_quarantine=on_damaged_file == "quarantine")
     else:
-        summary = RunSummary(run_id=name, files=found.count, warnings=limited(found.said), **_counts(found))
-        if options.with_rollup:
-            progress("rolling up")
-            refreshed_state(spark, tables)
+        summary = _without_files(found, name)
+    if not summary.new_files and options.with_rollup:
+        progress("rolling up")
+        refreshed_state(spark, tables)
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))
@@ -104,69 +99,90 @@ def _counts(found: FoundFiles) -> dict[str, Any]:
     }
 
 
-def _without_overlaps(
-    spark: "SparkSession",
-    found: FoundFiles,
-    tables: "Tables",
-    options: "IngestOptions",
-    may_quarantine: bool,
-) -> FoundFiles:
-    from kustos.pipeline.run.files.overlaps import settle_overlaps
+def _without_files(found: FoundFiles, run_id: str) -> "RunSummary":
+    """Return the summary of a run that reads no file."""
+    from kustos.pipeline.tables import RunSummary, limited
 
-    for _ in range(MAXIMUM_DAMAGED_ROUNDS):
-        try:
-            with task_errors():
-                return settle_overlaps(spark, found, tables, time_zone=options.time_zone)
-        except DamagedFileError as error:
-            without_damage = with_damage(found.new, error.path)
-            if not may_quarantine or without_damage == found.new:
-                raise
-            found = replace(found, new=without_damage)
-    with task_errors():
-        return settle_overlaps(spark, found, tables, time_zone=options.time_zone)
+    return RunSummary(run_id=run_id, files=found.count, warnings=limited(found.said), **_counts(found))
 
 
-def _ingested(
-    spark: "SparkSession",
-    tables: "Tables",
-    found: FoundFiles,
-    run_id: str,
-    options: "IngestOptions",
-    may_quarantine: bool,
-    progress: Progress,
-    clock: Clock,
-) -> "RunSummary":
-    from kustos.pipeline.tables import ingest
+class _OtherLogsError(Exception):
+    """While files were read they were found to be of other logs: `found` has them as they are to be read."""
 
-    # each file has the cluster of its log
-    options = replace(options, cluster=replace(options.cluster, name=None))
+    def __init__(self, found: FoundFiles) -> None:
+        super().__init__("files overlap")
+        self.found: Final = found
 
-    def attempt(files: tuple[FoundFile, ...]) -> "RunSummary":
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Takes files into the tables, and again if they turn out to overlap, or to be damaged."""
+
+    spark: "SparkSession"
+    tables: "Tables"
+    run_id: str
+    options: "IngestOptions"
+    progress: Progress
+    clock: Clock
+
+    def take(self, found: FoundFiles, *, may_quarantine: bool) -> "RunSummary":
+        """Return the summary of the run; raise what reading raises."""
+        for _ in range(MAXIMUM_DAMAGED_ROUNDS):
+            try:
+                return self._taken(found)
+            except DamagedFileError as error:
+                without_damage = with_damage(found.new, error.path)
+                if not may_quarantine or without_damage == found.new:
+                    raise
+                found = replace(found, new=without_damage)
+        return self._taken(found)
+
+    def _taken(self, found: FoundFiles) -> "RunSummary":
+        from kustos.pipeline.run.files.overlaps import Overlaps
+
+        self.progress("looking for overlaps")
+        with task_errors():
+            overlaps = Overlaps.of(found, self.tables, time_zone=self.options.time_zone)
+            settled = overlaps.settled(self.spark, {})
+            try:
+                return self._ingested(settled, overlaps)
+            except _OtherLogsError as error:
+                return self._ingested(error.found)
+
+    def _ingested(self, found: FoundFiles, overlaps: "Overlaps | None" = None) -> "RunSummary":
+        """Read the files; raise `_OtherLogsError` if `overlaps` were found by that."""
+        from kustos.pipeline.tables import ingest
+
+        def lines(folder: Place) -> "LineTasks":
+            watch = None if overlaps is None else overlaps.watch(folder)
+            return read_located_lines(self.spark, files.new, watch)
+
+        def when_read(folder: Place) -> list[str]:
+            watch = None if overlaps is None else overlaps.watch(folder)
+            if overlaps is None or watch is None:
+                return []
+            settled = overlaps.settled(self.spark, watch.held())
+            if settled.new != found.new:
+                raise _OtherLogsError(settled)
+            return [each for each in settled.said if each not in found.said]
+
+        if not found.new:
+            return _without_files(found, self.run_id)
+        files = with_clusters(found)
         return ingest(
-            spark,
-            read_located_lines(spark, files),
-            tables,
-            run_id,
-            options=options,
-            inputs=[file.identity for file in files],
-            renamed_inputs=found.renamed,
-            files=found.count,
-            counts_of_files=_counts(found),
-            warnings=found.said,
-            damaged_files=sum(file.fault is not None for file in files),
-            progress=progress,
-            clock=clock,
+            self.spark,
+            lines,
+            self.tables,
+            self.run_id,
+            # each file has the cluster of its log
+            options=replace(self.options, cluster=replace(self.options.cluster, name=None)),
+            inputs=[file.identity for file in files.new],
+            renamed_inputs=files.renamed,
+            files=files.count,
+            counts_of_files=_counts(files),
+            warnings=files.said,
+            damaged_files=sum(file.fault is not None for file in files.new),
+            when_read=when_read,
+            progress=self.progress,
+            clock=self.clock,
         )
-
-    files = found.new
-    for _ in range(MAXIMUM_DAMAGED_ROUNDS):
-        try:
-            with task_errors():
-                return attempt(files)
-        except DamagedFileError as error:
-            without_damage = with_damage(files, error.path)
-            if not may_quarantine or without_damage == files:
-                raise
-            files = without_damage
-    with task_errors():
-        return attempt(files)

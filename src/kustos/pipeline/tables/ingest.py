@@ -1,6 +1,6 @@
 """Ingestion of raw lines into committed tables, for runs over files and for batches of a stream."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final
@@ -50,6 +50,7 @@ LOOK_AROUND_MS: Final = 60_000
 has the time of its original, so the tables do not depend on this; a conflict with an event outside is not
 reported. With an hour each short batch of a stream would read the events of the last hour."""
 
+_NOTES: Final = "notes"
 _IDENTIFIED: Final = "identified"
 _OUTCOMES: Final = "outcomes"
 
@@ -76,7 +77,7 @@ class IngestOptions:
 
 def ingest(
     spark: SparkSession,
-    lines: Lines,
+    lines: Lines | Callable[[Place], Lines],
     tables: Tables,
     run_id: str,
     *,
@@ -88,6 +89,7 @@ def ingest(
     counts_of_files: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
     ends: Mapping[int, int] | None = None,
+    when_read: Callable[[Place], Sequence[str]] | None = None,
     progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
@@ -97,10 +99,12 @@ def ingest(
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
     once. `inputs` are the files that are recorded as read, `renamed_inputs` those that former runs read under
     another path. The summary takes `warnings`, and `counts_of_files` by their names. `ends` are the offsets
-    at which the next batch of a stream begins, by partition; `State.ends_of` returns them.
+    at which the next batch of a stream begins, by partition; `State.ends_of` returns them. `lines` may be a
+    function of a folder, in which tasks that read the lines may leave files; `when_read` then gets that
+    folder, returns more warnings, and stops the run by an error.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
-    `lines` raises; after an error before the commit, the tables are unchanged.
+    `lines` and `when_read` raise; after an error before the commit, the tables are unchanged.
     """
     clock, tables = clock or SystemClock(), tables.of_all_clusters().of_last_run()
     if options.with_rollup and rollup_fault(tables) is not None:
@@ -110,7 +114,7 @@ def ingest(
         if former is not None:
             return RunSummary.from_mapping(former, run_id=run_id, is_repeat=True)
         run = _Run(spark, tables, change, options, progress, clock)
-        counts = run.write(lines)
+        counts = run.write(lines, when_read)
         summary = RunSummary(
             run_id=run_id,
             files=files,
@@ -173,10 +177,16 @@ class _Run:
         self._spark, self._tables, self._change = spark, tables, change
         self._options, self._progress, self._clock = options, progress, clock
 
-    def write(self, lines: Lines) -> _Counts:
+    def write(
+        self,
+        lines: Lines | Callable[[Place], Lines],
+        when_read: Callable[[Place], Sequence[str]] | None = None,
+    ) -> _Counts:
         """Stage all tables; raise `LinesLostError` if they lack a line."""
         self._progress(STEPS[0])
-        staged = self._staged_lines(lines)
+        notes = self._change.stage(_NOTES)
+        staged = self._staged_lines(lines(notes) if callable(lines) else lines)
+        more_warnings = when_read(notes) if when_read is not None else ()
         self._progress(STEPS[1])
         found = deduplicate_lines(
             self._spark,
@@ -208,7 +218,7 @@ class _Run:
             duplicates=duplicates,
             too_late=self._too_late(),
             conflicts=found.conflicts(),
-            warnings=conflict_warnings(found, self._new_events()),
+            warnings=[*conflict_warnings(found, self._new_events()), *more_warnings],
             days=days,
             newest_time_ms=self._newest_staged_ms(),
         )

@@ -11,7 +11,7 @@ from kustos.pipeline.places import FileState
 from kustos.pipeline.run.files.compression import Packing
 from kustos.pipeline.run.files.logs import Logs
 from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at, places_of
-from kustos.pipeline.run.files.pieces import Readable, read_pieces
+from kustos.pipeline.run.files.pieces import Readable, Watch, read_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,9 @@ def _sizes(state: FileState, packing: Packing) -> tuple[int | None, int]:
     return state.size_bytes if packing is Packing.PLAIN else None, state.size_bytes
 
 
-def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "LineTasks":
+def read_located_lines(
+    spark: "SparkSession", files: Sequence[FoundFile], watch: Watch | None = None
+) -> "LineTasks":
     """Return every line of these files, and one with a `fault` for each damaged file."""
     import pyarrow as pa
 
@@ -88,7 +90,7 @@ def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "Li
         if file.fault
     ]
     readable = [file.readable() for file in files if not file.fault]
-    return read_pieces(spark, readable, [pa.RecordBatch.from_pylist(damaged)] if damaged else [])
+    return read_pieces(spark, readable, [pa.RecordBatch.from_pylist(damaged)] if damaged else [], watch)
 
 
 def check_time_zone(name: str) -> None:

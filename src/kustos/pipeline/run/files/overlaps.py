@@ -9,22 +9,26 @@ which time goes back may be exports that were appended to each other: `appended_
 """
 
 import re
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.places import Place
 from kustos.pipeline.run.files.appended_exports import appended_exports
 from kustos.pipeline.run.files.beginnings import Beginning
 from kustos.pipeline.run.files.logs import family_of
 from kustos.pipeline.run.files.new_files import FoundFiles
 from kustos.pipeline.run.files.shared_beginnings import (
     HEADS_MAX,
+    Head,
+    HeadWatch,
+    Held,
     Overlap,
+    WantedMarks,
     heads_of,
     heads_to_look_for,
-    held_by,
     overlaps_within,
     readable,
 )
@@ -39,29 +43,51 @@ _SOME_HEADS: Final = (
 )
 
 
-def settle_overlaps(
-    spark: SparkSession, found: FoundFiles, tables: "Tables", *, time_zone: str = "UTC"
-) -> FoundFiles:
-    """Return the files with one log for those that overlap, without those that hold two known logs.
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """What is known of overlaps of the found files, and the heads to look for while they are read.
 
-    Reads the new files once, if there are logs of text; raises what reading them raises.
+    `candidates` are new files whose first lines are stored events.
     """
-    known = found.known
-    new = [file.identity for file in found.new if not file.fault]
-    found = replace(found, said=(*found.said, *_not_seen(known, new)))
-    heads = heads_to_look_for(heads_of([*known, *new]), new)
-    if not heads:
-        return found
-    if len(heads) > HEADS_MAX:
-        found = replace(found, said=(*found.said, _SOME_HEADS.format(HEADS_MAX, len(heads))))
-    held = held_by(spark, found.new, heads[-HEADS_MAX:])
-    found = _with_exports(spark, found, {place for place, of_file in held.items() if of_file.goes_back})
-    candidates = [
-        *overlaps_within(found.new, heads, held),
-        *overlaps_stored(found.new, known, tables, time_zone),
-    ]
+
+    found: FoundFiles
+    heads: Sequence[Head]
+    candidates: Sequence[Overlap]
+
+    @classmethod
+    def of(cls, found: FoundFiles, tables: "Tables", *, time_zone: str = "UTC") -> Self:
+        """Look up the beginnings of new logs among the stored events; raise what reading raises."""
+        known = found.known
+        new = [file.identity for file in found.new if not file.fault]
+        found = replace(found, said=(*found.said, *_not_seen(known, new)))
+        heads = heads_to_look_for(heads_of([*known, *new]), new)
+        if not heads:
+            return cls(found, (), ())
+        if len(heads) > HEADS_MAX:
+            found = replace(found, said=(*found.said, _SOME_HEADS.format(HEADS_MAX, len(heads))))
+        return cls(found, heads[-HEADS_MAX:], [*overlaps_stored(found.new, known, tables, time_zone)])
+
+    def watch(self, folder: Place) -> HeadWatch | None:
+        """Return what notes in a folder where new files hold the heads; None if there is nothing to find."""
+        if not self.heads:
+            return None
+        return HeadWatch(WantedMarks(mark for head in self.heads for mark in head.marks), folder)
+
+    def settled(self, spark: SparkSession, held: Mapping[str, Held]) -> FoundFiles:
+        """Return the files with one log for those that overlap, without those that hold two known logs.
+
+        `held` is what the files were found to hold. Those in which time goes back are read twice more; raises
+        what reading them raises.
+        """
+        out_of_order = {place for place, of_file in held.items() if of_file.goes_back}
+        found = _with_exports(spark, self.found, out_of_order)
+        within = overlaps_within(found.new, self.heads, held)
+        return _with_one_log(found, [*within, *self.candidates])
+
+
+def _with_one_log(found: FoundFiles, candidates: Sequence[Overlap]) -> FoundFiles:
     overlaps = [one for one in candidates if one.is_sure]
-    known_logs = {one.log for one in known}
+    known_logs = {one.log for one in found.known}
     refusals: list[str] = []
     refused: set[str] = set()
     names = _joined(overlaps)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.lines.envelopes import is_part, joined_parts
@@ -206,8 +206,21 @@ def _skipped(content: IO[bytes]) -> int:
     return count
 
 
+class Watch(Protocol):
+    """What looks at the lines of files on their way to the tables."""
+
+    def watched(self, piece: Piece, lines: PlacedLines, notes: list[dict[str, Any]]) -> PlacedLines:
+        """Yield the lines of a piece, and append what there is to note of it."""
+
+    def write(self, notes: list[dict[str, Any]]) -> None:
+        """Keep the notes of a task."""
+
+
 def read_pieces(
-    spark: "SparkSession", files: Sequence[Readable], more: "Sequence[pa.RecordBatch]" = ()
+    spark: "SparkSession",
+    files: Sequence[Readable],
+    more: "Sequence[pa.RecordBatch]" = (),
+    watch: Watch | None = None,
 ) -> "LineTasks":
     """Return the lines of the files, and `more` that were not read from any.
 
@@ -221,9 +234,16 @@ def read_pieces(
     def read(number: int) -> "Iterator[pa.RecordBatch]":
         if number == len(tasks):
             yield from more
-        else:
-            for piece in tasks[number]:
-                yield from _read(piece, _batches)
+            return
+        notes: list[dict[str, Any]] = []
+
+        def batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
+            return _batches(piece, lines if watch is None else watch.watched(piece, lines, notes))
+
+        for piece in tasks[number]:
+            yield from _read(piece, batches)
+        if watch is not None:
+            watch.write(notes)
 
     return LineTasks(spark, len(tasks) + bool(more), read)
 

@@ -22,8 +22,10 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyarrow import parquet
 
+from kustos.pipeline.places import Place, names_in, sink_of, source_of
 from kustos.pipeline.run.files.beginnings import (
     FIRST_LINES,
     LINE_BYTES_MAX,
@@ -33,7 +35,8 @@ from kustos.pipeline.run.files.beginnings import (
 )
 from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart, are_declared_apart, family_of
 from kustos.pipeline.run.files.new_files import FoundFile
-from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable, lines_in_tasks
+from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable
+from kustos.runtime import SystemEntropy
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile
@@ -46,6 +49,18 @@ SECOND_BYTES: Final = len("[2026-11-21 04:00:00")
 """Of the beginning of a line, which has its time to the second."""
 
 _NUMBER_CHARACTERS: Final = 16
+_NOTES: Final = pa.schema(
+    [
+        ("place", pa.string()),
+        ("start", pa.int64()),
+        ("held", pa.list_(pa.string())),
+        ("end", pa.string()),
+        ("goes_back", pa.bool_()),
+        ("first", pa.string()),
+        ("last", pa.string()),
+    ]
+)
+"""A piece of a file: marks that it holds, that of its last line with a time (as `Held` has it), and times."""
 _SECOND: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
 
@@ -172,52 +187,60 @@ def overlaps_within(
                 yield overlap
 
 
-def held_by(spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]) -> dict[str, Held]:
-    """Return what each new file holds of the heads; read these files once."""
-    marks = WantedMarks(mark for head in heads for mark in head.marks)
+@dataclass(frozen=True, slots=True)
+class HeadWatch:
+    """Looks at lines on their way to the tables: for which marks, and the folder of the notes."""
 
-    def search(piece: Piece, lines: PlacedLines) -> Iterator[dict[str, Any]]:
-        sums = marks.sums
-        found: set[str] = set()
+    marks: WantedMarks
+    folder: Place
+
+    def watched(self, piece: Piece, lines: PlacedLines, notes: list[dict[str, Any]]) -> PlacedLines:
+        """Yield the lines of a piece; once all were taken, append a row of `_NOTES`."""
+        sums, marks = self.marks.sums, self.marks
+        held: dict[str, None] = {}
         goes_back = False
         end: str | None = None  # no line with a time yet
         first = last = b""
-        for _, line in lines:
+        for place, line in lines:
             begin = line[:SECOND_BYTES]
             if begin != last and has_second(begin):
                 goes_back |= begin < last
                 first, last = first or begin, begin
             # a checksum first: a digest of each line would cost as much as a fourth of parsing it
             if checksum(line) in sums and (mark := line_mark(line)) in marks:
-                found.add(mark)
+                held[mark] = None
                 end = mark
             elif end != "" and is_stamped(line):
                 end = ""
-        told = [("held", mark) for mark in found] + ([("turn", "")] if goes_back else [])
-        told += [] if end is None else [("end", end)]
-        told += [("first", first.decode()), ("last", last.decode())] if first else []
-        place = {"place": piece.file.place, "start": piece.start}
-        yield from ({**place, "kind": kind, "mark": mark} for kind, mark in told)
+            yield place, line
+        values = (piece.file.place, piece.start, [*held], end, goes_back, first.decode(), last.decode())
+        notes.append(dict(zip(_NOTES.names, values, strict=True)))
 
-    held: dict[str, Held] = {}
-    lasts: dict[str, str] = {}
-    schema = "place string, start bigint, kind string, mark string"
-    rows = lines_in_tasks(spark, readable(files), search, schema).collect()
-    for row in sorted(rows, key=itemgetter("start")):  # `first` of a piece comes before its `last`
-        place, mark = row["place"], row["mark"]
-        of_file = held.setdefault(place, Held())
-        match row["kind"]:
-            case "held":
-                of_file.marks.add(mark)
-            case "end":
-                of_file.end = mark  # of the last piece that has a line with a time
-            case "turn":
-                of_file.goes_back = True
-            case "first":
-                of_file.goes_back |= mark < lasts.get(place, "")
-            case _:
-                lasts[place] = mark
-    return held
+    def write(self, notes: list[dict[str, Any]]) -> None:
+        """Write the notes of a task; raise OSError."""
+        if notes:
+            with sink_of(self.folder / f"{SystemEntropy().uuid().hex}.parquet", is_lasting=False) as sink:
+                parquet.write_table(pa.Table.from_pylist(notes, _NOTES), sink)
+
+    def held(self) -> dict[str, Held]:
+        """Return what each new file holds of the marks, by the notes of all tasks; raise OSError."""
+        held: dict[str, Held] = {}
+        lasts: dict[str, str] = {}
+        for note in sorted(self._notes(), key=itemgetter("start")):
+            place = note["place"]
+            of_file = held.setdefault(place, Held())
+            of_file.marks.update(note["held"])
+            of_file.goes_back |= note["goes_back"]
+            if note["end"] is not None:
+                of_file.end = note["end"]  # of the last piece that has a line with a time
+            if note["first"]:
+                of_file.goes_back |= note["first"] < lasts.get(place, "")
+                lasts[place] = note["last"]
+        return held
+
+    def _notes(self) -> Iterator[dict[str, Any]]:
+        for name in names_in(self.folder):
+            yield from parquet.read_table(source_of(self.folder / name), partitioning=None).to_pylist()
 
 
 def readable(files: Sequence[FoundFile]) -> list[Readable]:

@@ -5,6 +5,7 @@ whether it is this very line of a log, without reading the log again.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -19,14 +20,14 @@ from kustos.pipeline.lines.generated_ids import (
 )
 from kustos.pipeline.lines.kafka_grammar import ParsedLine, read_line
 from kustos.pipeline.lines.layouts import compiled
-from kustos.pipeline.places import Place, source_of
+from kustos.pipeline.places import Place, in_parallel, source_of
 from kustos.pipeline.run.files.beginnings import (
     BEGINNING_BYTES_MAX,
     FIRST_LINES,
     LINE_BYTES_MAX,
     is_stamped,
 )
-from kustos.pipeline.run.files.compression import unpacked
+from kustos.pipeline.run.files.compression import DAMAGE, unpacked
 from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.logs import are_apart
 from kustos.pipeline.run.files.new_files import FoundFile
@@ -60,7 +61,7 @@ def overlaps_stored(
         return
     known_logs = {one.log for one in known}
     new = [file for file in files if not file.fault and file.identity.log not in known_logs]
-    events = [_first_events(file, ZoneInfo(time_zone)) for file in new]
+    events = in_parallel(new, lambda file: _first_events(file, ZoneInfo(time_zone)))
     stored = _stored_at({event.time_ms for each in events for event in each}, tables)
     by_name: dict[str, list[InputFile]] = {}
     for one in known:
@@ -105,7 +106,8 @@ def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
     layout = None if file.layout is None else compiled(file.layout)
     found: dict[bytes, _Event] = {}
     left = BEGINNING_BYTES_MAX
-    with unpacked(file.identity.path, file.packing, FIRST_BYTES) as content:
+    # reading a damaged file fails later, with its name
+    with suppress(*DAMAGE), unpacked(file.identity.path, file.packing, FIRST_BYTES) as content:
         while left > 0 and len(found) < FIRST_LINES:
             line = content.readline(min(left, LINE_BYTES_MAX))
             if not line:
