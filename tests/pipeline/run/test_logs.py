@@ -4,6 +4,7 @@ import bz2
 import gzip
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from kustos.pipeline.run.files.beginnings import (
     read_beginning,
 )
 from kustos.pipeline.run.files.logs import broker_of, family_of
-from kustos.pipeline.run.files.new_files import FoundFiles, closed_files
+from kustos.pipeline.run.files.new_files import FoundFiles, closed_files, with_clusters
 from kustos.pipeline.tables import InputFile, Tables
 from kustos.pipeline.tables.runs import RUN
 from tests.pipeline.events import event_line, kafka_line
@@ -68,12 +69,12 @@ class Folder:
     def write(self, name: str, content: str | bytes) -> Path:
         return write(self.audit, name, content)
 
-    def look(self, source: str | None = None) -> FoundFiles:
-        return find_new_files(self.audit, self.tables, source=source)
+    def look(self, source: str | None = None, cluster: str | None = None) -> FoundFiles:
+        return find_new_files(self.audit, self.tables, source=source, cluster=cluster)
 
-    def commit(self, source: str | None = None) -> dict[str, str]:
+    def commit(self, source: str | None = None, cluster: str | None = None) -> dict[str, str]:
         """Record what is new as read; return the log of each file."""
-        found = self.look(source)
+        found = self.look(source, cluster)
         self.record(*(file.identity for file in found.new))
         return {file.name: file.identity.log for file in found.new}
 
@@ -226,6 +227,43 @@ def test_sources_keep_equal_beginnings_apart_and_hold_a_log_together(folder: Fol
     os.utime(folder.audit / "x" / "server.log", ns=(1, 1))
     (again,) = [file for file in folder.look().new if file.name == "x/server.log"]
     assert again.identity.log == one
+
+
+def replaced(path: Path, text: str) -> None:
+    path.with_name("new").write_text(text)
+    path.with_name("new").replace(path)
+
+
+def written_on(path: Path, text: str) -> None:
+    with path.open("r+") as file:
+        file.write(text)
+
+
+def written_on_and_renamed(path: Path, text: str) -> None:
+    written_on(path, text)
+    path.rename(f"{path}.1")
+
+
+@pytest.mark.parametrize("change", [replaced, written_on, written_on_and_renamed])
+@pytest.mark.parametrize("declared", [("broker 2", "east"), ("broker 1", "west")])
+def test_a_file_stays_of_its_log_when_its_input_is_declared_otherwise_and_it_is_said(
+    folder: Folder, change: Callable[[Path, str], None], declared: tuple[str, str]
+) -> None:
+    path = folder.write("x/kafka.log", log_text(1))
+    log = folder.commit("broker 1", "east")["x/kafka.log"]
+    change(path, log_text(1, 9))
+    found = with_clusters(folder.look(*declared))
+    assert [(file.identity.log, file.identity.cluster) for file in found.new] == [(log, "east")]
+    assert ["stays" in said and "count twice" in said for said in found.said] == [True]
+
+
+def test_a_copy_in_an_input_of_another_source_is_said(folder: Folder) -> None:
+    folder.write("x/kafka.log", log_text(1))
+    log = folder.commit("broker 1")["x/kafka.log"]
+    folder.write("y/kafka.log", log_text(1))
+    found = folder.look("broker 2")
+    assert [file.identity.log != log for file in found.new] == [True]
+    assert ["different `source`" in said and "take it out" in said for said in found.said] == [True]
 
 
 def seconds_text(node: int, lines: int) -> str:

@@ -191,3 +191,38 @@ def test_copies_of_one_name_in_two_folders_of_a_run_count_once(home: Home) -> No
     folders = [home.audit / name for name in ("one", "two")]
     summary = run_pipeline(home.spark, tables=home.tables, audit=folders)
     assert (summary.events, summary.duplicates) == (40, 40)
+
+
+def test_a_file_that_shrinks_and_grows_again_counts_each_line_once(home: Home) -> None:
+    home.run(**{LOG: log_lines(1, 0, 20)})
+    with (home.audit / LOG).open("r+b") as file:
+        file.truncate(len(log_lines(1, 0, 10)))
+    shrunk = home.run()
+    with (home.audit / LOG).open("a") as file:
+        file.write(log_lines(1, 30, 35))
+    grown = home.run()
+    assert [(each.events, each.duplicates) for each in (shrunk, grown)] == [(0, 10), (5, 10)]
+    assert home.events() == 25
+
+
+def test_logs_of_two_brokers_with_one_header_count_each_line(home: Home) -> None:
+    header = "===> Configuring ...\n===> Running preflight checks ...\n"
+    summary = home.run(one=header + log_lines(1), two=header + log_lines(2))
+    assert (summary.events, summary.quarantined, summary.warnings) == (60, 4, ())
+
+
+def test_a_packed_copy_of_a_file_that_was_read_adds_nothing(home: Home) -> None:
+    home.run(**{LOG: log_lines(1, 0, 20)})
+    home.write(**{f"{LOG}.2026-11-21.gz": gzip.compress(log_lines(1, 0, 20).encode())})
+    summary = home.run()
+    assert (summary.events, summary.duplicates, summary.warnings) == (0, 20, ())
+
+
+def test_a_file_that_grows_between_two_inputs_counts_each_line_once(home: Home) -> None:
+    home.run("broker 1", **{LOG: log_lines(1, 0, 20)})
+    assert home.run("broker 2").lines == 0
+    with (home.audit / LOG).open("a") as file:
+        file.write(log_lines(1, 20, 25))
+    summary = home.run("broker 2")
+    assert (summary.events, summary.duplicates, home.events()) == (5, 20, 25)
+    assert ["stays of that log" in each for each in summary.warnings] == [True]

@@ -3,6 +3,7 @@
 | known of two files | they are |
 |---|---|
 | the same inode, beginnings that do not differ, and one path or folder | one log, that grew or was renamed |
+| the same path, and several lines with a time in common at the beginning | one log, put in place anew |
 | the same inode, and several lines with a time in common at the beginning | one log, that was moved |
 | they differ in their beginning | two logs |
 | their inputs have different sources, or are of different clusters | two logs |
@@ -133,17 +134,17 @@ class Logs:
         # inodes of two file systems may be equal: elsewhere a first line in common is too little
         for one in reversed(self._by_inode.get(file.inode, ())):
             common = _common(one, file)
-            is_near = one.path == file.path or (
-                common and (common >= VOUCHING_LINES or Path(one.path).parent == Path(file.path).parent)
-            )
-            if common is not None and is_near and not are_declared_apart(one, file):
-                return Choice(one.log)
+            is_here = one.path == file.path or (common and Path(one.path).parent == Path(file.path).parent)
+            if common is not None and (
+                is_here or (common >= VOUCHING_LINES and not are_declared_apart(one, file))
+            ):
+                return Choice(one.log, _stays(one, file))
         keys = _keys(beginning)
         like = {id(one): one for key in keys for one in self._by_begin.get(key, ())[-CANDIDATES_MAX:]}
         judged = [
             (common, *_judged(one, file, common), one)
             for one in reversed(like.values())
-            if (common := _common(one, file)) is not None and not are_declared_apart(one, file)
+            if (common := _common(one, file)) is not None
         ]
         judged.sort(key=lambda each: -each[0])
         for _, is_one_log, why, one in judged:
@@ -177,8 +178,20 @@ def are_declared_apart(one: "InputFile", other: "InputFile") -> bool:
     return _differ(one.source, other.source) or _differ(one.cluster or None, other.cluster or None)
 
 
+def _stays(one: "InputFile", file: "InputFile") -> str | None:
+    """Return what to say if a file has another source now; `with_clusters` says it of clusters."""
+    if not _differ(one.source, file.source):
+        return None
+    return (
+        f"`{file.path}` was read with source `{one.source}` and stays of that log, else its lines would "
+        f"count twice; logs not read before are of source `{file.source}`"
+    )
+
+
 def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str | None]:
     """Return whether files with this much in common are one log, and what to say about it."""
+    if are_declared_apart(one, file):
+        return _judged_against_declaration(one, file, common)
     brokers = broker_of(one.path), broker_of(file.path)
     if _differ(*brokers) and (file.source is None or one.source is None):
         return False, (
@@ -193,6 +206,18 @@ def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str
         said = f"{what}: by their names read as one log; if they are two, keep them in two folders"
         return True, said if common else None
     return False, f"{what}: read as two logs; if one is a copy of the other, give the input a `source`"
+
+
+def _judged_against_declaration(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str | None]:
+    """Return the same for files that their inputs declare to be of two logs: one path is stronger."""
+    if common < VOUCHING_LINES:
+        return False, None
+    if one.path == file.path:
+        return True, _stays(one, file)
+    return False, (
+        f"`{file.path}` begins like `{one.path}`, but their inputs have different `source` or `cluster`: "
+        "read as two logs; if one is a copy of the other, take it out"
+    )
 
 
 def _common(one: "InputFile", file: "InputFile") -> int | None:
