@@ -16,7 +16,7 @@ PART_BYTES: Final = 1 << 22
 """Read at a time from an object store: a request takes milliseconds, as long as a megabyte does."""
 
 FIRST_BYTES: Final = 1 << 16
-"""Read at a time where only the beginning is wanted."""
+"""Read at a time where only the beginning is wanted, and first of each object."""
 
 
 def open_bytes(place: Place, part_bytes: int = PART_BYTES) -> IO[bytes]:
@@ -55,7 +55,9 @@ class _StoreBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            part = self._native.read(len(buffer))
+            # of a file that was read as a whole the beginning is wanted again, and no more
+            most = len(buffer) if self._native.tell() else FIRST_BYTES
+            part = self._native.read(min(most, len(buffer)))
         except OSError as error:
             raise _refusal(self._place, error) from None
         buffer[: len(part)] = part

@@ -1,6 +1,6 @@
 """The audit files that are new, the log that each is a copy of, and how far it is whole."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import are_nested, list_audit_files
 from kustos.pipeline.lines.clusters import UNNAMED
-from kustos.pipeline.places import FileState, Place, StorePath
+from kustos.pipeline.places import FileState, Place, StorePath, in_parallel
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.compression import (
     DAMAGE,
@@ -134,14 +134,17 @@ def find_new_files(
         found = list_audit_files(root)
         for linked in found.linked:
             _check_apart(linked, tables.folder)
-        closed = closed_files(found.states)
-        for path, state in found.states.items():
-            if not state.size_bytes or (isinstance(path, StorePath) and logs.is_unchanged(str(path), state)):
+        changed = {
+            path: state
+            for path, state in found.states.items()
+            if state.size_bytes and not (isinstance(path, StorePath) and logs.is_unchanged(str(path), state))
+        }
+        count += len(found.states) - len(changed)
+        looked_at = _looked_at(changed, closed_files(found.states), source, cluster)
+        for state, files in zip(changed.values(), looked_at, strict=True):
+            for packing, file in files:
+                place = file.path
                 count += 1
-                continue
-            for place, packing in places_of(path):
-                count += 1
-                file = described(place, packing, state, source, cluster, is_closed=path in closed)
                 half_lines += packing is Packing.PLAIN and file.size_bytes < state.size_bytes
                 former = logs.read_as(file)
                 met = new.get(former.path) if former is not None else None  # by another name, in this run
@@ -159,6 +162,21 @@ def find_new_files(
                     said.append(choice.said)
     found_new = tuple(new.values())
     return FoundFiles(count, found_new, tuple(said), half_lines, renamed=tuple(renamed), known=known)
+
+
+def _looked_at(
+    states: Mapping[Place, FileState], closed: Set[Place], source: str | None, cluster: str | None
+) -> "list[list[tuple[Packing, InputFile]]]":
+    """Return the inputs in each of these files; several are looked at together, as a store lets wait."""
+
+    def inputs_in(each: tuple[Place, FileState]) -> "list[tuple[Packing, InputFile]]":
+        path, state = each
+        return [
+            (packing, described(place, packing, state, source, cluster, is_closed=path in closed))
+            for place, packing in places_of(path)
+        ]
+
+    return in_parallel([*states.items()], inputs_in)
 
 
 def with_clusters(found: FoundFiles) -> FoundFiles:
@@ -182,17 +200,18 @@ def with_clusters(found: FoundFiles) -> FoundFiles:
 
 
 def with_layouts(
-    files: Iterable[FoundFile], layout: str | None, *, may_be_unknown: bool
+    files: Sequence[FoundFile], layout: str | None, *, may_be_unknown: bool
 ) -> tuple[FoundFile, ...]:
     """Return the files with their layouts: the one that was set, or the one of their first lines.
 
     Raises `UnknownFormatError` for a file in no known format unless that `may_be_unknown`.
     """
+
+    def layout_in(file: FoundFile) -> str | None:
+        return layout_at(file.identity.path, file.packing, layout, may_be_unknown=may_be_unknown)
+
     return tuple(
-        replace(
-            file, layout=layout_at(file.identity.path, file.packing, layout, may_be_unknown=may_be_unknown)
-        )
-        for file in files
+        replace(file, layout=found) for file, found in zip(files, in_parallel(files, layout_in), strict=True)
     )
 
 
