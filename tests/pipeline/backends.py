@@ -19,6 +19,7 @@ CLASSIC_ONLY: Final = {
     "test_google_storage.py": "likewise",
     "test_hdfs.py": "likewise",
     "test_logs_in_a_store.py": "likewise",
+    "test_reading_less.py": "a client of Connect is not told which files the server reads",
     "test_jobs_of_reads.py": "a client of Connect is not told which jobs the server starts",
     "test_spark_failures.py": "a Spark of its own fails to start, or lacks what it stands on",
     "test_other_readers.py": "Spark reads with Delta's own jars, which a Connect client does not have",

@@ -83,16 +83,16 @@ def replay(
     if dry_run:
         print_plan([f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}"], output)
         return ExitCode.OK
-    from kustos.pipeline.queries.record import end_of, record_of, window_of
+    from kustos.pipeline.queries.record import RECORD_COLUMNS, end_of, record_of, window_of
     from kustos.pipeline.replay.job import replay_of_tables
-    from kustos.pipeline.tables.parquet_reader import within_days
 
     end = end_of(last)
     days = window_of(first, end, configuration.review.dormant_days)
     with working("replay", configuration.spark, steps=3) as (spark, step):
         step("deciding")
         tables = tables.rolled_up(spark)
-        record = record_of(within_days(tables.read(spark, "audit_rollup"), first, last), end, days)
+        rollup = tables.read(spark, "audit_rollup", columns=RECORD_COLUMNS, first_day=first, last_day=last)
+        record = record_of(rollup, end, days)
         found = replay_of_tables(
             spark, tables, candidate, baseline, first_day=first, last_day=last, rule_changes=rules
         )

@@ -46,24 +46,26 @@ def run_anomalies(
         stored_states,
         suppressed_by,
     )
-    from kustos.pipeline.queries.record import RecordCoverage, recorded_days
+    from kustos.pipeline.queries.record import RECORD_COLUMNS, RecordCoverage, recorded_days
     from kustos.pipeline.schemas import CLUSTER
-    from kustos.pipeline.tables.parquet_reader import within_days
 
     tables = tables.rolled_up(spark)
     progress(ANOMALY_STEPS[0])
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
-    rollup = tables.read(spark, "audit_rollup")
-    recorded = recorded_days(
-        within_days(rollup, window.end - timedelta(days=KEPT_DAYS), window.end - timedelta(days=1)),
-        with_denials=True,
+    kept_days = tables.read(
+        spark,
+        "audit_rollup",
+        columns=RECORD_COLUMNS,
+        first_day=window.end - timedelta(days=KEPT_DAYS),
+        last_day=window.end - timedelta(days=1),
     )
+    recorded = recorded_days(kept_days, with_denials=True)
     end = datetime.combine(window.end, time(), UTC)
     record = RecordCoverage.of(recorded, end, (window.end - window.start).days)
     search = find_anomalies(
         spark,
         window=window,
-        rollup=rollup,
+        rollup=tables.read(spark, "audit_rollup"),
         security_events=tables.read(spark, "security_events"),
         super_users=super_users,
         keep=kept,

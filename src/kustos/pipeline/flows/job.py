@@ -10,7 +10,6 @@ from kustos.pipeline.flows.export import collected, to_dot, to_graphml, to_json
 from kustos.pipeline.flows.graph import edges, flow_paths, vertices
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.tables.layout import AUDIT_ROLLUP
-from kustos.pipeline.tables.parquet_reader import within_days
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +54,7 @@ def run_flows(
     Raises what `Tables.read` raises, and `ReviewError` for too many hops or edges.
     """
     progress(FLOW_STEPS[0])
-    rollup = within_days(tables.read(spark, AUDIT_ROLLUP), question.first_day, question.last_day)
+    rollup = tables.read(spark, AUDIT_ROLLUP, first_day=question.first_day, last_day=question.last_day)
     graph = edges(rollup).persist()
     try:
         sources = None if question.sources is None else [*question.sources]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.tables.parquet_reader import within_days
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.task_errors import task_errors
 
@@ -50,6 +49,7 @@ def run_judgement(
         judged_by_history,
         read_history,
     )
+    from kustos.pipeline.history.judgement import EVENT_COLUMNS
 
     tables = tables.rolled_up(spark).of_cluster()
     with task_errors():
@@ -58,9 +58,15 @@ def run_judgement(
         try:
             extent = log_range.collect()[0].asDict()
             progress(JUDGE_STEPS[1])
-            rows = tables.read(spark, "audit_rollup" if question.by_rollup else "audit_events")
+            rows = tables.read(
+                spark,
+                "audit_rollup" if question.by_rollup else "audit_events",
+                columns=None if question.by_rollup else EVENT_COLUMNS,
+                first_day=question.from_day,
+                last_day=question.to_day,
+            )
             judged = judged_by_history(
-                within_days(rows, question.from_day, question.to_day),
+                rows,
                 # of a log that grows meanwhile, read only the part that `log_range` describes
                 read_history(spark, question.metadata, end_offset=extent["to_offset"] + 1),
                 log_range=log_range,

@@ -74,6 +74,27 @@ _COUNTED: Final = (
 )
 
 
+EVENT_COLUMNS: Final = (
+    "event_id",
+    "time_ms",
+    "time",
+    "principal_type",
+    "principal_name",
+    "host",
+    "operation",
+    "resource_type",
+    "resource_name",
+    "decision",
+    "access",
+    "rule",
+    "acl_offset",
+    "log_if_denied",
+    "decision_count",
+    "reference_count",
+)
+"""The columns of `audit_events` that a judgement reads."""
+
+
 def judged_by_history(
     rows: DataFrame,
     history: DataFrame,

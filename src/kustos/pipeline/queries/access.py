@@ -12,6 +12,20 @@ from kustos.pipeline.columns.probes import LISTING, PROBE, way_of_access
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, CLUSTER
 
+EVENT_COLUMNS: Final = (
+    "event_id",
+    "time_ms",
+    "time",
+    "resource_name",
+    "decision",
+    "access",
+    "log_if_denied",
+    "decision_count",
+    "source_file",
+    "conflicting_file",
+)
+"""The columns of `audit_events` that `activity`, `days_after` and `conflicts` read."""
+
 GRAIN: Final = ("principal", "operation", "resource_type", "resource_name", "decision")
 
 

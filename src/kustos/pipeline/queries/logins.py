@@ -4,6 +4,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 LOGIN_TYPES = ("LOGIN", "REAUTHENTICATION")
+LOGIN_COLUMNS = (
+    "event_type",
+    "result",
+    "claimed_name",
+    "host",
+    "failure",
+    "attempt_count",
+    "first_time_ms",
+    "time_ms",
+)
+"""The columns of `security_events` that these queries read."""
+
 REASONS_MAX = 3
 """Reasons of a source that are shown: there are a handful."""
 

@@ -121,6 +121,10 @@ def _days_between(day: date, following: date) -> int:
     return (following - day).days - 1
 
 
+RECORD_COLUMNS: Final = ("day", "decision", "first_time")
+"""The columns of a roll-up that `recorded_days` and `record_of` read."""
+
+
 def recorded_days(rollup: DataFrame, *, with_denials: bool = False) -> list[date]:
     """Return the days with a record in a roll-up of one cluster, in order; an action.
 

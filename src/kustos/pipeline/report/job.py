@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
 from kustos.pipeline.progress import Progress, silent
@@ -64,25 +64,26 @@ def run_tables_report(
     counts the events of others. `teams` says who answers for principals, as in `with_team`. Raises
     `AuditInputError` if no run has filled the tables yet, `ReportOutputError`, and what `Tables.read` raises.
     """
-    from kustos.pipeline.queries.access import counts_of_rollup
+    from kustos.pipeline.queries.access import EVENT_COLUMNS, counts_of_rollup
+    from kustos.pipeline.queries.logins import LOGIN_COLUMNS
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.news import last_event_of, last_finding_of
     from kustos.pipeline.report.render import render_report
-    from kustos.pipeline.tables.parquet_reader import within_days
 
     tables = tables.rolled_up(spark)
     if not tables.days("audit_rollup"):
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
     tables = tables.of_cluster()
-    rollup = within_days(tables.read(spark, "audit_rollup"), first_day, last_day)
-    events = within_days(tables.read(spark, "audit_events"), first_day, last_day)
+    days: dict[str, Any] = {"first_day": first_day, "last_day": last_day}
+    rollup = tables.read(spark, "audit_rollup", **days)
+    logins = {*LOGIN_COLUMNS, "event_id", "source_file", "conflicting_file"}
     progress(REPORT_STEPS[0])
     found = {
         "audit_rollup": rollup,
-        "audit_events": events,
+        "audit_events": tables.read(spark, "audit_events", columns=EVENT_COLUMNS, **days),
         "access_counts": rollup.transform(counts_of_rollup),
-        "quarantine": tables.read(spark, "quarantine"),
-        "security_events": within_days(tables.read(spark, "security_events"), first_day, last_day),
+        "quarantine": tables.read(spark, "quarantine", columns=("file", "reason", "line")),
+        "security_events": tables.read(spark, "security_events", columns=logins, **days),
     }
     found |= {name: tables.read(spark, name) for name in ANSWERS if tables.has(name)}
     answered = [name for name in NOTABLE if tables.has(name)]
@@ -130,13 +131,15 @@ def _others(
     from pyspark.sql import functions as sql
 
     from kustos.pipeline.tables.clusters import names_of
-    from kustos.pipeline.tables.parquet_reader import within_days
 
     others = [each for each in tables.clusters() if each not in tables.chosen_cluster.ids]
     if not others:
         return {}
-    rollup = tables.of_all_clusters().read(spark, "audit_rollup").filter(sql.col("cluster").isin(others))
-    sums = within_days(rollup, first_day, last_day).groupBy("cluster").agg(sql.sum("event_count").alias("n"))
+    rollup = tables.of_all_clusters().read(
+        spark, "audit_rollup", columns=("event_count",), first_day=first_day, last_day=last_day
+    )
+    theirs = rollup.filter(sql.col("cluster").isin(others))
+    sums = theirs.groupBy("cluster").agg(sql.sum("event_count").alias("n"))
     found = dict.fromkeys(names_of(others, tables.ids), 0)
     for row in sums.collect():
         found[names_of([row["cluster"]], tables.ids)[0]] += int(row["n"])

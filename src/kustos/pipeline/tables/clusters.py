@@ -79,8 +79,12 @@ def rows_of_cluster(rows: DataFrame, cluster: Cluster | None, with_unnamed: bool
     """
     if cluster is None:
         return rows.withColumn(CLUSTER, sql.coalesce(CLUSTER, sql.lit(UNNAMED)))
-    names = cluster.ids | {UNNAMED} if with_unnamed else cluster.ids
-    return rows.filter(_is_of(names)).withColumn(CLUSTER, sql.lit(cluster.name))
+    return rows.filter(_is_of(names_read(cluster, with_unnamed))).withColumn(CLUSTER, sql.lit(cluster.name))
+
+
+def names_read(cluster: Cluster, with_unnamed: bool = False) -> frozenset[str]:
+    """Return what the rows of a cluster name it by; `with_unnamed` as in `rows_of_cluster`."""
+    return cluster.ids | {UNNAMED} if with_unnamed else cluster.ids
 
 
 def _is_of(names: Collection[str]) -> Column:

@@ -5,7 +5,7 @@ writers have filled, and go into the log with the files.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,6 +35,11 @@ class FileStatistics:
     def only_cluster(self) -> str | None:
         """The cluster that all rows name; None: they may name several."""
         return self.first_cluster if self.first_cluster == self.last_cluster else None
+
+    def may_name(self, clusters: Collection[str]) -> bool:
+        """Return whether a row may name one of these clusters."""
+        first, last = self.first_cluster, self.last_cluster
+        return first is None or last is None or any(first <= each <= last for each in clusters)
 
 
 NOTHING_KNOWN: Final = FileStatistics()

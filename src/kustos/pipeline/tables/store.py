@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -13,6 +13,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from kustos.pipeline.errors import StaleRollupError, TablesDamagedError, TablesError
 from kustos.pipeline.lines.clusters import UNNAMED
@@ -24,6 +25,7 @@ from kustos.pipeline.tables.clusters import (
     chosen_cluster,
     clusters_of_files,
     named_rows,
+    names_read,
     others_of,
     rows_of_cluster,
 )
@@ -91,16 +93,31 @@ class Tables:
         except ValueError as error:
             raise TablesError(str(error)) from None
 
-    def read(self, spark: SparkSession, name: str) -> DataFrame:
+    def read(
+        self,
+        spark: SparkSession,
+        name: str,
+        *,
+        columns: Collection[str] | None = None,
+        first_day: date | None = None,
+        last_day: date | None = None,
+    ) -> DataFrame:
         """Return a table as of the last committed run; empty if nothing was ever written.
 
+        `columns`: only these are read, and `cluster`; by default all. `first_day` and `last_day`, both
+        included, choose rows of a table by day. Files of other days, and files that have no row of the
+        cluster by Delta's statistics, are not opened. An object store is asked for no other columns; on a
+        disk Spark reads by itself only the columns that a query needs.
+
         The rows stay as they are for a day, whatever is written meanwhile. A roll-up that lacks events or is
-        damaged is refreshed first, see `rolled_up`. Raises `TablesError` for an unknown name,
-        `SchemaConflictError`, `StaleRollupError`, `TablesDamagedError`.
+        damaged is refreshed first, see `rolled_up`. Raises `TablesError` for an unknown name or column, and
+        for days of a table that is not by day, `SchemaConflictError`, `StaleRollupError`,
+        `TablesDamagedError`.
         """
         if name == AUDIT_ROLLUP and (self.as_of is None or self.as_of.stale_days):
-            return self.rolled_up(spark).read(spark, name)
-        place, files = self.place(name), [file.name for file in self.snapshot(name)]
+            tables = self.rolled_up(spark)
+            return tables.read(spark, name, columns=columns, first_day=first_day, last_day=last_day)
+        place, files = self.place(name), self._files_read(name, first_day, last_day)
         schema = SCHEMAS.get(name)
         if schema is None:
             version = self._seen().versions.get(name)
@@ -108,12 +125,25 @@ class Tables:
             if table is None:
                 raise TablesError(f"there is no table `{name}` in `{self.folder}`")
             schema = from_arrow_schema(pa.schema(table.schema().to_arrow()))
-        rows = read_parquet(spark, place, files, schema)
+        rows = read_parquet(spark, place, files, schema if columns is None else _narrowed(schema, columns))
         if name == AUDIT_RAW:
             return rows
         if CLUSTER not in schema.names:  # such as `runs`
             rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))
         return rows_of_cluster(rows, self.cluster, name == QUARANTINE)
+
+    def _files_read(self, name: str, first_day: date | None, last_day: date | None) -> list[str]:
+        """Return the files that may have rows of these days and of the cluster, by Delta's log alone."""
+        is_all = first_day is None and last_day is None
+        if not is_all and name not in BY_DAY:
+            raise TablesError(f"`{name}` is not by day, read it as a whole")
+        names = None if self.cluster is None else names_read(self.cluster, name == QUARANTINE)
+        return [
+            file.name
+            for file in self.snapshot(name)
+            if (is_all or _is_within(file.day, first_day, last_day))
+            and (names is None or file.statistics.may_name(names))
+        ]
 
     def rolled_up(self, spark: SparkSession) -> "Tables":
         """Return the tables as of one commit whose events are all in the roll-up, for an answer to read.
@@ -343,6 +373,14 @@ class Tables:
 def rows_of(files: Sequence[DataFile]) -> int:
     """Return how many rows these files have."""
     return sum(file.rows for file in files)
+
+
+def _narrowed(schema: StructType, columns: Collection[str]) -> StructType:
+    """Return the fields of these columns and of `cluster`; raise `TablesError` for an unknown one."""
+    unknown = sorted(set(columns) - set(schema.names))
+    if unknown:
+        raise TablesError(f"there is no column `{unknown[0]}`, take some of {', '.join(schema.names)}")
+    return StructType([field for field in schema.fields if field.name in {CLUSTER, *columns}])
 
 
 def _is_within(day: str | None, first_day: date | None, last_day: date | None) -> bool:
