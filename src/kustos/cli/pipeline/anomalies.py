@@ -85,7 +85,10 @@ def find(
     if dry_run:
         print_plan([f"would judge {period} by the days before"], output)
         return ExitCode.OK
-    with working("anomalies", configuration.spark, steps=len(ANOMALY_STEPS)) as (spark, step):
+    with working("anomalies", configuration.spark, tables.recorded_rows(), steps=len(ANOMALY_STEPS)) as (
+        spark,
+        step,
+    ):
         sums = run_anomalies(
             spark,
             tables,

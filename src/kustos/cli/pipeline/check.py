@@ -34,7 +34,10 @@ def check(config: Config = DEFAULT_CONFIG, output: DocumentOutput = OutputFormat
     tables = filled_tables(configuration)
     from kustos.pipeline.tables import CHECK_STEPS, check_tables
 
-    with working("check", configuration.spark, steps=len(CHECK_STEPS)) as (spark, step):
+    with working("check", configuration.spark, tables.recorded_rows(), steps=len(CHECK_STEPS)) as (
+        spark,
+        step,
+    ):
         found = check_tables(spark, tables, step)
     if output.is_document:
         print_document(_document(str(tables.folder), found), output)

@@ -88,9 +88,13 @@ def configured(path: Path) -> "PipelineConfiguration":
 
 @contextmanager
 def working(
-    doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None
+    doing: str,
+    settings: "SparkSettings | None" = None,
+    rows: int | None = None,
+    *,
+    steps: int | None = None,
 ) -> Iterator[tuple[Any, Step]]:
-    """Yield a Spark session, and a callback to call as each step begins.
+    """Yield a Spark session, `rows` as in `open_session`, and a callback to call as each step begins.
 
     On a terminal standard error shows the step, the steps done of `steps`, and Spark's tasks; elsewhere
     nothing.
@@ -125,6 +129,7 @@ def working(
             master=settings.master,
             remote=settings.remote,
             settings=settings.all_settings(),
+            rows=rows,
         ) as spark:
             tasks = bars.add_task("tasks of Spark", total=None)
 

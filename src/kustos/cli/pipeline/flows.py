@@ -81,7 +81,10 @@ def flows(
         limit=limit,
         form=None if form is None else GraphForm(form),
     )
-    with working("flows", configuration.spark, steps=len(FLOW_STEPS)) as (spark, step):
+    with working("flows", configuration.spark, tables.recorded_rows(), steps=len(FLOW_STEPS)) as (
+        spark,
+        step,
+    ):
         paths, graph = run_flows(spark, tables, question, step)
     if out is not None and graph is not None:
         out.write_text(graph, encoding="utf-8")

@@ -98,7 +98,7 @@ def judge(
         print_plan([f"would judge by {question.metadata}", log_range], output)
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
-    with working("judge", configuration.spark, steps=steps) as (spark, step):
+    with working("judge", configuration.spark, tables.recorded_rows(), steps=steps) as (spark, step):
         tables, judged = run_judgement(spark, tables, question, step)
         step("looking for the gravest")
         found = gravest_discrepancies(tables.read(spark, "discrepancies"), limit, with_rules=rules)

@@ -80,7 +80,7 @@ def recommend(
     if dry_run:
         print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
-    with working("recommend", configuration.spark, steps=4) as (spark, step):
+    with working("recommend", configuration.spark, tables.recorded_rows(), steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
         context = {"names": _names(spark, rollup, configuration), "today": acls, "within_today": is_within}
         window: dict[str, Any] = {"as_of": end_of(last), "window_days": configuration.review.dormant_days}

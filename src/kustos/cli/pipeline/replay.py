@@ -88,7 +88,7 @@ def replay(
 
     end = end_of(last)
     days = window_of(first, end, configuration.review.dormant_days)
-    with working("replay", configuration.spark, steps=3) as (spark, step):
+    with working("replay", configuration.spark, tables.recorded_rows(), steps=3) as (spark, step):
         step("deciding")
         tables = tables.rolled_up(spark)
         rollup = tables.read(spark, "audit_rollup", columns=RECORD_COLUMNS, first_day=first, last_day=last)

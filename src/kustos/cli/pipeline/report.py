@@ -75,6 +75,9 @@ UnknownFormat = Annotated[
     ),
 ]
 
+LINE_BYTES_MIN: Final = 20
+"""Of a line in a compressed file, to estimate how many a folder has; a plain one has some hundred."""
+
 _SUMMARY_COUNTS: Final = (
     "events",
     "quarantined",
@@ -119,7 +122,7 @@ def report(
     from kustos.pipeline.report.job import REPORT_STEPS, run_tables_report
 
     steps = len(REPORT_STEPS)
-    with working("report", configuration.spark, steps=steps) as (spark, step):
+    with working("report", configuration.spark, tables.recorded_rows(), steps=steps) as (spark, step):
         summary = run_tables_report(
             spark,
             tables,
@@ -155,8 +158,9 @@ def _report_on_folder(
         raise usage_error(str(error)) from error
     if reading["layout"] is not None:
         compiled(reading["layout"])
-    list_audit_files(folder)  # report a wrong folder before Spark's seconds of start-up
-    with working("report", steps=len(STEPS)) as (spark, step):
+    found = list_audit_files(folder)  # report a wrong folder before Spark's seconds of start-up
+    rows = sum(state.size_bytes for state in found.states.values()) // LINE_BYTES_MIN
+    with working("report", rows=rows, steps=len(STEPS)) as (spark, step):
         summary = run_access_report(spark, folder, out, cluster=cluster, progress=step, **reading)
     for text in summary.warnings:
         print_notice("warning", text)

@@ -162,7 +162,7 @@ def _review(
     from kustos.pipeline.review.job import REVIEW_STEPS, run_review
 
     steps = len(REVIEW_STEPS) + 1
-    with working("review", configuration.spark, steps=steps) as (spark, step):
+    with working("review", configuration.spark, written.tables.recorded_rows(), steps=steps) as (spark, step):
         written.tables, counts = run_review(spark, written.tables, question, step)
         step("writing files")
         if details is not None:

@@ -302,7 +302,7 @@ def _replayed(document: Any, config: Path) -> "tuple[ReviewChanges, RecordCovera
     configuration, tables = of_cluster(configuration, document["review"].get("cluster"))
     acls = todays_acls(configuration, config.absolute().parent)
     changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
-    with working("signoff", configuration.spark, steps=1) as (spark, step):
+    with working("signoff", configuration.spark, tables.recorded_rows(), steps=1) as (spark, step):
         step("deciding recorded use without the removed ACLs")
         rollup = tables.read(spark, "audit_rollup")
         now, then = datetime.now(UTC), datetime.fromisoformat(document["review"]["as_of"])

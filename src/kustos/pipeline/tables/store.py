@@ -344,6 +344,10 @@ class Tables:
         """Return the days (ISO dates) for which a table by day has files; raise `TablesError`."""
         return frozenset(file.day for file in self.snapshot(name) if file.day is not None)
 
+    def recorded_rows(self) -> int:
+        """Return how many rows of all clusters the tables by day have; raise as `state` does."""
+        return sum(found.rows for name, found in self._seen().contents.items() if name in BY_DAY)
+
     def state(self) -> State:
         """Return the state that the last committed run left; raise `TablesDamagedError`, `TablesError`."""
         return read_state(self.folder)
