@@ -24,7 +24,6 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kustos.metadata.inspection import Moment
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.schemas import (
     ACL_HISTORY_SCHEMA,
@@ -38,6 +37,8 @@ from kustos.pipeline.task_errors import refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kustos.metadata.inspection import Moment
 
 FORMAT: Final = "kafka_metadata"
 TABLES: Final = {
@@ -193,7 +194,9 @@ def acls_as_of(history: DataFrame, moment: str | int | datetime) -> DataFrame:
     return history.where(sql.when(is_too_early, refused).otherwise(in_force)).select(*ACL_SCHEMA.fieldNames())
 
 
-def _parsed(moment: str | int | datetime) -> Moment:
+def _parsed(moment: str | int | datetime) -> "Moment":
+    from kustos.metadata.inspection import Moment  # its codecs take long to import
+
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise MetadataHistoryError(f"`{moment}` has no time zone, give one, such as UTC")
