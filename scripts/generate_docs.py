@@ -36,7 +36,7 @@ from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.server.settings.page import configuration_page
 from kustos.wire import ApiKey
 from scripts.dashboard import dashboard
-from scripts.guard_pages import authorization, readme
+from scripts.guard_pages import authorization, operations_module, readme
 from scripts.pages import REFERENCE, WIDE, page, table
 
 
@@ -286,6 +286,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "metrics.md": metrics,
     "lint.md": lint,
     "../../README.md": readme,
+    "../../src/kustos/cli/acls/required_operations.py": operations_module,
     "../../deploy/grafana/kustos.json": dashboard,
 }
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
-from kustos.acl import AclOperation, ResourceType
+from kustos.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.protocol import (
     ADMIN_ROWS,
     LOCAL_APIS,
@@ -72,14 +72,46 @@ def words_of_node(node: ast.AST, names: Mapping[str, object], seen: set[object])
 
 
 def needs(row: Row) -> str:
-    """Return the operations that a row asks about."""
+    """Return the operations that a row asks about, for the page."""
+    return "<br>".join(f"`{words}`" for words in operations_of(row)) or "nothing"
+
+
+def operations_of(row: Row) -> list[str]:
+    """Return the operations that a row asks about, each with its type of resource."""
     found: dict[str, None] = {}
     for step in row.steps:
         found |= dict.fromkeys(words_of(step, set()))
         if isinstance(step, Gate | Strip | Hide) and step.unless_cluster is not None:
             found[f"{step.unless_cluster.name} CLUSTER"] = None
     found |= dict.fromkeys(words_of(row.custom_handler, set()))
-    return "<br>".join(f"`{words}`" for words in found) or "nothing"
+    return [*found]
+
+
+def operations_module() -> str:
+    """Return the module that `kustos acls --help` takes its table from."""
+    requests: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(ROWS, key=lambda row: row.api_key):
+        for words in operations_of(row):
+            operation, _, resource_type = words.partition(" ")
+            pair = resource_type.removeprefix("some "), operation
+            requests.setdefault(pair, []).append(api_name(row.api_key))
+    lines = [
+        '"""The requests that need each operation: made from `kustos.protocol.rows`, do not edit."""',
+        "",
+        "from typing import Final",
+        "",
+        "REQUESTS: Final[dict[tuple[str, str], tuple[str, ...]]] = {",
+    ]
+    for supported, operations in SUPPORTED_OPERATIONS.items():
+        for each in operations:
+            names = requests[supported.name, each.name]
+            key = f'    ("{supported.name}", "{each.name}"): ('
+            if len(names) == 1:
+                lines.append(f'{key}"{names[0]}",),')
+            else:
+                lines += [key, *(f'        "{name}",' for name in names), "    ),"]
+    lines += ["}", '"""(resource type, operation) → the requests that may be checked for it."""', ""]
+    return "\n".join(lines)
 
 
 def consequence(step: Step) -> str:

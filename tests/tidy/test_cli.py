@@ -16,7 +16,9 @@ import pytest
 import typer
 
 from kustos import __version__
+from kustos.acl import SUPPORTED_OPERATIONS
 from kustos.cli.app import app
+from kustos.cli.chooser import CHOICES, TASKS
 from kustos.cli.failures import ExitCode
 from kustos.cli.output import printable
 from kustos.cli.reference import Command, commands, page
@@ -164,6 +166,32 @@ def test_help_loads_no_heavy_room() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_the_help_lists_every_command_under_one_task(capsys: pytest.CaptureFixture[str]) -> None:
+    tree: Any = typer.main.get_command(app)
+    shown = [name for name, command in tree.commands.items() if not command.hidden]
+    assert sorted(name for names in TASKS.values() for name in names) == sorted(shown)
+    assert run(["--help"]) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert all(len(line) <= WIDTH for line in said.splitlines())
+    assert all(f"{task}:" in said for task in TASKS)
+    assert all(choice.question in said for choice in CHOICES)
+
+
+def test_the_chooser_names_commands_that_there_are() -> None:
+    paths = {command.path for command in COMMANDS}
+    assert {command for choice in CHOICES for command in choice.answers} <= paths
+    assert all(question in PAGE.read_text() for question in (choice.question for choice in CHOICES))
+
+
+def test_the_help_of_acls_says_which_requests_need_an_operation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["acls", "--help"]) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert all(len(line) <= WIDTH for line in said.splitlines())
+    for resource_type, operations in SUPPORTED_OPERATIONS.items():
+        listed = said.split(f"\n    {resource_type.name}\n")[1]
+        assert all(f"\n      {operation.name} " in f"\n{listed}" for operation in operations)
 
 
 def test_a_reader_that_leaves_is_no_error_to_tell_of() -> None:

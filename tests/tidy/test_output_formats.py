@@ -44,7 +44,6 @@ WITHOUT_ROWS: Final = {
     "storage info": "describes one directory",
     "users add": "does one thing",
     "users remove": "does one thing",
-    "version": "one line",
 }
 """Commands whose answer is one document, and why it is no rows."""
 

@@ -24,20 +24,27 @@ from kustos.cli import (
     what_can,
     who_can,
 )
+from kustos.cli.chooser import TaskGroup, chooser_lines
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 from kustos.cli.migrate import commands as migrate_command
 from kustos.cli.options import DocumentOutput, register
 from kustos.cli.output import OutputFormat
 
 # the mark `\b` keeps the help from rewrapping these lines
-_EXIT_CODES: Final = "\n".join(
-    ("\b", "Exit codes:", *(f"{code:5d}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()))
+_EPILOG: Final = "\n".join(
+    (
+        *chooser_lines(),
+        "\b",
+        "Exit codes:",
+        *(f"{code:5d}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()),
+    )
 )
 
 app = typer.Typer(
     name="kustos",
     help="The security plane of Apache Kafka: guard, administer, explain, study.",
-    epilog=_EXIT_CODES,
+    epilog=_EPILOG,
+    cls=TaskGroup,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -93,4 +100,4 @@ register(app, "legacy", legacy.legacy, legacy.EXAMPLES)
 register(app, "migrate", migrate_command.migrate, migrate_command.EXAMPLES)
 app.add_typer(pipeline.app, name="pipeline")
 register(app, "serve", serve.serve, serve.EXAMPLES)
-register(app, "version", version, "kustos version")
+register(app, "version", version, "kustos version", hidden=True)

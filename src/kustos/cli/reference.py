@@ -16,6 +16,7 @@ import typer
 from kustos.cli.access import WHAT, WHO
 from kustos.cli.acls.output import ACLS
 from kustos.cli.app import app
+from kustos.cli.chooser import chooser_page
 from kustos.cli.differences import CHANGES
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 from kustos.cli.features import FEATURES
@@ -107,7 +108,6 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "pipeline flows": path_columns(),
     "pipeline replay": flip_columns(),
     "trial": difference_columns(),
-    "users describe": USERS,
     "users list": USERS,
     "verify": VERDICTS,
     "what-can": WHAT,
@@ -126,8 +126,10 @@ class Command:
 
 
 def commands(tree: typer.Typer = app, path: str = "") -> Iterator[Command]:
-    """Yield every command, groups after their siblings."""
+    """Yield every command except hidden aliases, groups after their siblings."""
     for command in tree.registered_commands:
+        if command.hidden:
+            continue
         if command.name is None or command.callback is None:
             raise ValueError(f"a command in `kustos {path}` was not added by `register`")
         examples = tuple(line.removeprefix("  ") for line in (command.epilog or "").split("\n")[2:])
@@ -141,7 +143,7 @@ def page() -> str:
     """Return the whole page as Markdown."""
     codes = ["## Exit codes", "", "| code | meaning |", "|---|---|"]
     codes += [f"| {code:d} | {meaning} |" for code, meaning in EXIT_CODE_MEANINGS.items()]
-    sections = [_OPENING, "\n".join(codes) + "\n"]
+    sections = [_OPENING, "\n".join(chooser_page()), "\n".join(codes) + "\n"]
     ordered = sorted(commands(), key=lambda command: command.path)
     sections += ["\n".join(_section(command)) + "\n" for command in ordered]
     return "\n".join(sections)

@@ -36,57 +36,38 @@ Mechanism = Annotated[MechanismName, typer.Option("--mechanism", help="The SASL 
 LIST_EXAMPLES = """
 kustos users list --bootstrap-server broker:9092 \\
     --command-config admin.properties
+kustos users list alice bob --bootstrap-server broker:9092
 """
+
+UserNames = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME...", help="Names, without `User:`. [all]")
+]
 
 
 def list_users(
     bootstrap_server: BootstrapServer,
+    names: UserNames = None,
     command_config: CommandConfig = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List all SCRAM users with their mechanisms."""
-    from kustos.cli.session import query_cluster
+    """List SCRAM users with their mechanisms.
 
-    users = query_cluster(
-        bootstrap_server,
-        command_config,
-        lambda admin: admin.describe_user_scram_credentials(),
-        "listing users",
-    )
-    print_users(users, output)
-
-
-DESCRIBE_EXAMPLES = """
-kustos users describe alice bob --bootstrap-server broker:9092
-"""
-
-UserNames = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names, without `User:`.")]
-
-
-def describe(
-    names: UserNames,
-    bootstrap_server: BootstrapServer,
-    command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Show the SCRAM mechanisms of some users.
-
-    Fails if one of them does not exist.
+    Fails if one of the named users does not exist.
     """
     from kustos.cli.failures import CommandError, ExitCode, failure_of_items, usage_error
     from kustos.cli.session import query_cluster
     from kustos.client import RESOURCE_NOT_FOUND
 
-    if len(set(names)) < len(names):
+    if len(set(names or ())) < len(names or ()):
         raise usage_error("each user can be named once")
     users = query_cluster(
         bootstrap_server,
         command_config,
-        lambda admin: admin.describe_user_scram_credentials(names),
-        "describing users",
+        lambda admin: admin.describe_user_scram_credentials(names or ()),
+        "listing users",
     )
     found = [user for user in users if user.error is None]
-    if found:
+    if found or not names:
         print_users(found, output)
     missing = [u.name for u in users if u.error is not None and u.error.code == RESOURCE_NOT_FOUND]
     if missing:
@@ -96,7 +77,7 @@ def describe(
             "RESOURCE_NOT_FOUND",
             f"no SCRAM user {listed}; `kustos users list` shows those that exist",
         )
-    failure = failure_of_items("describing users", [user.error for user in users])
+    failure = failure_of_items("listing users", [user.error for user in users])
     if failure is not None:
         raise failure
 
@@ -227,7 +208,7 @@ USERS: Final[Columns[_Credential]] = Columns(
         Column("iterations", itemgetter(2)),
     ),
     lambda row: (row[0],),
-    "the users, as `users describe` takes them",
+    "the users, as `users list` takes them",
 )
 
 
@@ -249,8 +230,8 @@ def print_users(users: "Sequence[DescribedScramUser]", output: OutputFormat) -> 
     )
 
 
-app = typer.Typer(help="List, describe, add and remove SCRAM users.", no_args_is_help=True)
+app = typer.Typer(help="List, add and remove SCRAM users.", no_args_is_help=True)
 register(app, "list", list_users, LIST_EXAMPLES)
-register(app, "describe", describe, DESCRIBE_EXAMPLES)
+register(app, "describe", list_users, LIST_EXAMPLES, hidden=True)
 register(app, "add", add, ADD_EXAMPLES)
 register(app, "remove", remove, REMOVE_EXAMPLES)

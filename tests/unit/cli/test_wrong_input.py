@@ -50,8 +50,6 @@ WRONG = (
 """A file that is not there, addresses, a directory, files of other content, a number, a host."""
 
 LEAVES = {command.path: command for command in commands()}
-NEEDS_NO_INPUT = {"version"}
-
 USABLE = {
     ("trial", "empty.json"),
 }
@@ -119,7 +117,7 @@ def in_own_process(*arguments: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(LEAVES.keys() - NEEDS_NO_INPUT))
+@pytest.mark.parametrize("path", sorted(LEAVES))
 def test_wrong_input_is_told_in_our_words(
     path: str, here: Path, kustos: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
