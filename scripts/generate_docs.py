@@ -268,8 +268,8 @@ def lint() -> str:
     return page(
         "# What lint finds",
         "<!-- made from the table in `kustos.analysis.lint.codes`; do not edit -->",
-        "`kustos lint` and `kustos.analysis.lint` tell of each ACL by a code that never changes its meaning. "
-        "How to use it: [lint ACLs](../how-to/lint-acls.md).",
+        "`kustos lint` and `kustos.analysis.lint` report each ACL with a code that never changes its "
+        "meaning. How to use it: [lint ACLs](../how-to/lint-acls.md).",
         table(("Code", "Name", "Severity", "What it is"), overview),
         "## The codes one by one",
         *sections,

@@ -24,8 +24,10 @@ WORDS = {
 
 PACKAGES = (
     "acl",
+    "analysis",
     "auth",
     "authorizer",
+    "cli",
     "client",
     "gateway",
     "legacy",
@@ -37,6 +39,9 @@ PACKAGES = (
     "wire",
 )
 """Packages whose code, comments and messages do without them."""
+
+UNREAD = ("cli/legacy", "cli/migrate", "cli/pipeline")
+"""Parts of these packages that still have some of the words."""
 
 PAGES = (
     "ARCHITECTURE.md",
@@ -52,20 +57,26 @@ PAGES = (
     "docs/explanation/testing.md",
     "docs/how-to/acls-and-users.md",
     "docs/how-to/admin-listener.md",
+    "docs/how-to/ask-about-access.md",
     "docs/how-to/audit.md",
     "docs/how-to/bearer-tokens.md",
     "docs/how-to/cluster-mode.md",
     "docs/how-to/connect.md",
     "docs/how-to/custom-authorizer.md",
+    "docs/how-to/decide-in-bulk.md",
     "docs/how-to/delegation-tokens.md",
     "docs/how-to/guard-a-cluster.md",
     "docs/how-to/host-names.md",
     "docs/how-to/kerberos.md",
     "docs/how-to/kubernetes.md",
+    "docs/how-to/lint-acls.md",
     "docs/how-to/load-balancer.md",
+    "docs/how-to/look-into-metadata.md",
     "docs/how-to/map-names.md",
     "docs/how-to/metrics.md",
+    "docs/how-to/output.md",
     "docs/how-to/principal-builder.md",
+    "docs/how-to/review-acl-changes.md",
     "docs/how-to/sasl-callback-handlers.md",
     "docs/how-to/tls.md",
     "docs/how-to/try-acls.md",
@@ -81,7 +92,14 @@ PATTERN = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
 
 
 def files() -> list[Path]:
-    sources = [path for package in PACKAGES for path in (ROOT / "src" / "kustos" / package).rglob("*.py")]
+    kustos = ROOT / "src" / "kustos"
+    unread = [kustos / part for part in UNREAD]
+    sources = [
+        path
+        for package in PACKAGES
+        for path in (kustos / package).rglob("*.py")
+        if not any(path.is_relative_to(part) for part in unread)
+    ]
     return sorted(sources) + [ROOT / page for page in PAGES]
 
 

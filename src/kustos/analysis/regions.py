@@ -43,7 +43,7 @@ class PrincipalSet:
         """Return words such as `everyone except User:alice`."""
         names = listed(self.names, "and", shown_max)
         if not self.is_everyone_but:
-            return names or "nobody"
+            return names or "no principal"
         return f"everyone except {names}" if names else "everyone"
 
     def to_json(self) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _principals(reader: _SentenceReader) -> PolicyPrincipals:
         return PolicyPrincipals((), is_everyone_but=True)
     patterns = reader.several(_principal)
     if any(pattern.text == "" for pattern in patterns):
-        raise SentenceError(EVERY_PRINCIPAL, "nobody is left if everyone is taken out, name principals")
+        raise SentenceError(EVERY_PRINCIPAL, "excluding everyone leaves no principal, name principals")
     return PolicyPrincipals(patterns, is_everyone_but=True)
 
 
@@ -180,12 +180,12 @@ def _principal(reader: _SentenceReader) -> PrincipalPattern:
         raise SentenceError(token.text, "a principal is written `User:name` or `User:prefix*`")
     if token.is_quoted:
         if token.text == EVERY_PRINCIPAL:
-            raise SentenceError(token.text, "nobody can have this name, write `everyone`")
+            raise SentenceError(token.text, "no principal can have this name, write `everyone`")
         return PrincipalPattern(token.text, is_prefix=False)
     stem = token.text.removesuffix(WILDCARD)
     if WILDCARD in stem:
         raise SentenceError(
-            token.text, "a `*` can only stand at the end (put a name that holds one in backticks)"
+            token.text, "a `*` is allowed only at the end (put a name that contains one in backticks)"
         )
     if token.text == EVERY_PRINCIPAL:
         return PrincipalPattern("", is_prefix=True)
@@ -209,7 +209,7 @@ def _on_type(operations: tuple[AclOperation, ...], resource_type: ResourceType) 
     for operation in operations:
         if operation not in supported:
             names = ", ".join(str(one) for one in supported)
-            raise SentenceError(str(operation), f"means nothing on {resource_type}, which has {names}")
+            raise SentenceError(str(operation), f"does not apply to {resource_type}, use one of {names}")
     return operations
 
 

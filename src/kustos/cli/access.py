@@ -36,12 +36,12 @@ def who_cell(principals: PrincipalSet, shown_max: int = sys.maxsize) -> Cell:
         shown = max(1, shown_max - 1)
         names = (*names[:shown], f"and {len(names) - shown:,} more")
     if not principals.is_everyone_but:
-        return names or "nobody"
+        return names or "no principal"
     return (f"everyone except {names[0]}", *names[1:]) if names else "everyone"
 
 
 def principal_names(principals: PrincipalSet) -> tuple[str, ...]:
-    """Return principals as arguments: `User:*` stands for all that neither ACLs nor `super.users` name."""
+    """Return principals as arguments: `User:*` is all that neither ACLs nor `super.users` name."""
     return (EVERY_PRINCIPAL,) if principals.is_everyone_but else principals.names
 
 
@@ -64,7 +64,7 @@ WHO: Final[Columns[Grant]] = Columns(
         Column("names", lambda grant: names_cell(grant.region), title="on"),
     ),
     lambda grant: principal_names(grant.region.principals),
-    "the principals, as `what-can` takes them; `User:*` stands for all not named in ACLs or super.users",
+    "the principals, as `what-can` takes them; `User:*` is all that ACLs and super.users do not name",
 )
 
 
@@ -77,7 +77,7 @@ def print_access(
 ) -> None:
     """Print who may do an operation on the names of a pattern."""
     what, is_one = _resource_words(pattern)
-    nobody = f"nobody may {operation.name} {'' if is_one else 'any '}{what}"
+    none = f"no principal may {operation.name} {'' if is_one else 'any '}{what}"
     print_rows(
         WHO,
         access.grants,
@@ -90,7 +90,7 @@ def print_access(
             **access.to_json(),
             "settings": settings.to_json(),
         },
-        lead=(f"{operation.name} {what}:",) if access.grants else (nobody,),
+        lead=(f"{operation.name} {what}:",) if access.grants else (none,),
         tail=(_MORE,) if access.is_cut else (),
         people=lambda: _print_for_people(access, operation, what, is_one=is_one),
     )
@@ -102,7 +102,7 @@ _MORE: Final = "there is more, see `--regions-max`"
 def _print_for_people(access: AllowedAccess, operation: AclOperation, what: str, *, is_one: bool) -> None:
     """Print who may do it on all the names, then who may on some."""
     if not access.grants:
-        print_lines(f"nobody may {operation.name} {'' if is_one else 'any '}{what}")
+        print_lines(f"no principal may {operation.name} {'' if is_one else 'any '}{what}")
         return
     whole = [grant.region for grant in access.grants if grant.is_every_name]
     some = [grant.region for grant in access.grants if not grant.is_every_name]

@@ -12,7 +12,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from kustos.cli.failures import usage_error
-from kustos.cli.options import AclFormName, CommandConfig
+from kustos.cli.options import AclFormName, CommandConfig, IgnoreTornTail
 
 if TYPE_CHECKING:
     from kustos.cli.acl_source import AclSource
@@ -65,14 +65,6 @@ _At = Annotated[
         "--at",
         metavar="OFFSET|TIME",
         help="The same as `DIR@OFFSET` or `DIR@TIME`.",
-        hidden=True,
-    ),
-]
-_IgnoreTornTail = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-torn-tail",
-        help="Ignore an unfinished write at the end of a metadata log; an incomplete copy has one too.",
         hidden=True,
     ),
 ]
@@ -175,7 +167,7 @@ def _acl_source(
     metadata_dir: _MetadataDirectory = None,
     at: _At = None,
     command_config: CommandConfig = None,
-    ignore_torn_tail: _IgnoreTornTail = False,
+    ignore_torn_tail: IgnoreTornTail = False,
 ) -> "AclSource":
     from kustos.cli.acl_source import AclSource
 

@@ -92,7 +92,7 @@ class AclSource:
         directory = None if metadata_dir is None else str(metadata_dir)
         given = [each for each in (acls, servers, directory) if each is not None]
         if len(given) > 1:
-            raise usage_error(f"say where the ACLs are only once: `{given[0]}` or `{given[1]}`")
+            raise usage_error(f"`{given[0]}` and `{given[1]}` both name the source of ACLs, give one of them")
         if directory is not None:
             how["form"] = AclFormName.METADATA
         return cls(text=given[0] if given else None, **how)
@@ -103,7 +103,7 @@ class AclSource:
             return self
         servers = f"{CLUSTER_SCHEME}{bootstrap_server}"
         if self.text is not None:
-            raise usage_error(f"say where the ACLs are only once: `{self.text}` or `{servers}`")
+            raise usage_error(f"`{self.text}` and `{servers}` both name the source of ACLs, give one of them")
         return replace(self, text=servers)
 
     @property
@@ -163,8 +163,8 @@ class AclSource:
         if text is None:
             # a context would supply the default here
             raise usage_error(
-                "say where the ACLs are: `--acls` takes a file, a metadata directory, `kafka://HOST:PORT`, "
-                "or `-` for standard input"
+                "the source of ACLs is missing, give `--acls` with a file, a metadata directory, "
+                "`kafka://HOST:PORT`, or `-` for standard input"
             )
         directory, at, stated = text.rpartition("@")
         # an existing file with `@` in its name is that file

@@ -1,4 +1,4 @@
-"""The two broker settings that affect decisions beside the ACLs, with their source: never assumed silently.
+"""The two broker settings that affect decisions in addition to the ACLs, and where they come from.
 
 They come from the source of the ACLs: a running kustos node shows them to principals that may describe its
 configs; a metadata log holds those changed while the node ran. The node's properties file (`--config`)

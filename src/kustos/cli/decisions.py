@@ -219,13 +219,13 @@ class RequestDecider:
             self._tally = self._tally.then(Tally(all_allowed, bool(decisions)))
             return list(decisions)
         numbered = enumerate(zip(items, answers, strict=True), first)
-        told = [
+        reported = [
             answer if isinstance(answer, Decision) else f"request {number}: {_reason(item, answer)}"
             for number, (item, answer) in numbered
         ]
-        first_reason = next(each for each in told if isinstance(each, str))
+        first_reason = next(each for each in reported if isinstance(each, str))
         self._tally = self._tally.then(Tally(False, bool(decisions), first_reason))
-        return told
+        return reported
 
 
 def _reason(item: Item, answer: Fault | str) -> str:

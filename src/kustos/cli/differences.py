@@ -62,7 +62,7 @@ CHANGES: Final[Columns[Change]] = Columns(
         Column("names", lambda change: names_cell(change.region), title="on"),
     ),
     lambda change: principal_names(change.region.principals),
-    "the principals with changes; `User:*` stands for all not named in ACLs or super.users",
+    "the principals with changes; `User:*` is all that ACLs and super.users do not name",
 )
 """Every region in full; on a terminal `table` shows less."""
 
@@ -185,7 +185,7 @@ def consequence_text(consequence: Consequence, *, is_cut: bool = False) -> str:
         someone = who[0]
         if region.principals.is_everyone_but:
             names = region.principals.names
-            someone = f"nobody but {_named(names)} may" if names else "nobody may"
+            someone = f"no principal except {_named(names)} may" if names else "no principal may"
         else:
             someone = f"{someone} may no longer"
         text = f"{someone} {_what(region, 'any')}{origin}"
@@ -223,7 +223,7 @@ def _whom(consequence: Consequence, *, is_cut: bool) -> str:
 
 
 def rest_text(rest: Rest, *, is_cut: bool = False) -> str:
-    """Return a sentence that counts the changes beside the consequences of a direction."""
+    """Return a sentence that counts the changes other than the consequences of a direction."""
     gain = "gain" if rest.changes[0].direction is Direction.GAINED else "lose"
     count = rest.principals
     who, number = "everyone that no ACL names", 1
@@ -233,7 +233,7 @@ def rest_text(rest: Rest, *, is_cut: bool = False) -> str:
     names = [operation.name for operation in rest.operations]
     what = listed(names, "or") if len(names) <= LISTED_MAX else "rights"
     kinds = listed([NOUNS[resource_type][1] for resource_type in rest.resource_types], "and")
-    return f"beside that, {who} {_verb(number, gain)} {what} on {kinds} ({_regions(len(rest.changes))})"
+    return f"in addition, {who} {_verb(number, gain)} {what} on {kinds} ({_regions(len(rest.changes))})"
 
 
 def _example_text(consequence: Consequence) -> str:

@@ -16,7 +16,7 @@ from kustos.cli.one_resource import likely_prefix
 from kustos.cli.output import OutputFormat, print_document, print_lines, print_paragraph, print_table
 
 PARTS_SHOWN_MAX: Final = 8
-"""Parts that the text describes; nobody reads more, and the document has all of them."""
+"""Parts that the text describes; more would not be read, and the document has all of them."""
 
 ACLS_SHOWN_MAX: Final = 40
 """Rows of a table of ACLs, one screen; the document has all of them."""
@@ -37,7 +37,7 @@ def proposal_of(explanation: ScopeExplanation, where: Command) -> Proposal:
     if change is None:
         return Proposal()
     if likely_prefix(explanation.scope.pattern) is not None:
-        return Proposal(refusal="an ACL would stand for the one name that ends in `*`")
+        return Proposal(refusal="an ACL would name only the resource whose name ends in `*`")
     if change.add is not None:
         refusal = refusal_of(change.add)
         if refusal is not None:

@@ -61,7 +61,9 @@ def change_level(
     files = [target.config, target.directory]
     servers = servers_of(target.bootstrap_server, target.bootstrap_controller, files)
     if not feature and release_version is None:
-        raise usage_error("say to which level: `--release-version` or `--feature metadata.version=LEVEL`")
+        raise usage_error(
+            "the level is missing, give `--release-version` or `--feature metadata.version=LEVEL`"
+        )
     level = metadata_level(feature or (), release_version)
     if servers:
         levels = {METADATA_VERSION_FEATURE: level}

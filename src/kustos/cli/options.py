@@ -103,6 +103,8 @@ IgnoreTornTail = Annotated[
     typer.Option(
         "--ignore-torn-tail",
         help="Ignore an unfinished write at the end of a metadata log; an incomplete copy has one too.",
+        # the error about such an end names the option
+        hidden=True,
     ),
 ]
 

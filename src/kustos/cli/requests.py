@@ -166,7 +166,7 @@ def _names_fault(names: list[str]) -> str:
         if name not in FIELDS:
             return _fault("is not a field of a request", name)
         if names.count(name) > 1:
-            return _fault("stands twice, say it once", name)
+            return _fault("occurs twice, give it once", name)
     return next((_fault("is missing", name) for name in FIELDS if name not in names), "")
 
 

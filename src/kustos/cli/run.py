@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         print_error("INTERRUPTED", "interrupted, nothing more was done", output)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # the reader has gone, as `head` does: nobody is left to inform, and the last flush must not try
+        # the reader has closed the pipe, as `head` does: the last flush must not try to write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
     except Exception as error:

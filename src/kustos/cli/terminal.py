@@ -15,7 +15,7 @@ PATIENCE_SECONDS: Final = 1.0
 """Shorter work needs no progress display; it would only flicker."""
 
 SHOWN_MAX = 20
-"""Lines shown before a confirmation; nobody reads more, the rest is counted."""
+"""Lines shown before a confirmation; more would not be read, so the rest is counted."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def confirm(verb: str, what: Sequence[str], option: str = "--force") -> None:
     """
     if not sys.stdin.isatty():
         raise usage_error(
-            f"there is not a terminal for a confirmation, give `{option}` to {verb} without one"
+            f"standard input is no terminal to confirm on, give `{option}` to {verb} without confirmation"
         )
     sys.stderr.write(f"about to {verb}:\n")
     for line in what[:SHOWN_MAX]:

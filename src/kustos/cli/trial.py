@@ -103,9 +103,9 @@ def _lead(summary: "TrialSummary") -> list[str]:
         for load in summary.loads
     ]
     if not (summary.loads or summary.differences):
-        lines.append("nothing says that ACLs were on trial: no difference here is no agreement")
+        lines.append("no event names ACLs on trial, so the absence of differences shows no agreement")
     elif not summary.differences:
-        lines.append("no decision would have been another")
+        lines.append("no decision would change")
     if summary.errors:
         lines.append(f"{summary.errors} decisions have no answer of the ACLs on trial")
     if summary.unreadable:

@@ -87,10 +87,10 @@ def test_the_option_takes_the_place_of_the_first_argument(here: Path, kustos: Sa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "say where the ACLs are: `--acls` takes a file"),
-        (["--acls", "old.yaml", "--metadata-dir", "meta"], "only once: `old.yaml` or `meta`"),
+        ([], "the source of ACLs is missing, give `--acls`"),
+        (["--acls", "old.yaml", "--metadata-dir", "meta"], "`old.yaml` and `meta` both name the source"),
         (["--acls", "old.yaml", "--at", "1"], "`old.yaml` is not a directory"),
-        (["--acls", "meta", "--bootstrap-server", "h:1"], "only once: `meta` or `kafka://h:1`"),
+        (["--acls", "meta", "--bootstrap-server", "h:1"], "`meta` and `kafka://h:1` both name the source"),
         (["--acls", "absent@1"], "cannot read"),
     ],
 )

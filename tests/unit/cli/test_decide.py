@@ -108,7 +108,7 @@ def test_acls_come_from_one_place_whichever_it_is(acls: Path, capsys: pytest.Cap
         assert json.loads(capsys.readouterr().out) == ALLOWED, place
     for places in ([], ["--acls", str(acls), "--metadata-dir", str(directory)]):
         assert run([*answered, *places]) == ExitCode.USAGE
-        assert "say where the ACLs are" in capsys.readouterr().err
+        assert "source of ACLs" in capsys.readouterr().err
 
 
 def test_the_brokers_settings_can_be_told(acls: Path) -> None:
@@ -135,7 +135,7 @@ def test_the_brokers_settings_can_be_told(acls: Path) -> None:
         ("{}", "`principal` is missing"),
         (json.dumps({n: v for n, v in ASKED.items() if n != "resource_name"}), "`resource_name` is missing"),
         (asked(more="x"), "`more` is not a field"),
-        (asked()[:-1] + ', "principal": "User:bob"}', "`principal` stands twice"),
+        (asked()[:-1] + ', "principal": "User:bob"}', "`principal` occurs twice"),
         (asked(principal="alice"), "principal `alice` is not written as `User:name`"),
         (asked(principal="User:*"), "means everybody"),
         (asked(principal=None), "principal `null`"),

@@ -31,13 +31,17 @@ WORDS: list[tuple[list[AclBinding], list[AclBinding], list[str]]] = [
     (
         [*SERVICES, acl("*", who="User:*", operation=WRITE)],
         SERVICES,
-        ["nobody but User:admin may WRITE and DESCRIBE any topic, except where 3,000 other ACLs allow it"],
+        [
+            "no principal except User:admin may WRITE and DESCRIBE any topic, "
+            "except where 3,000 other ACLs allow it"
+        ],
     ),
     (
         SERVICES,
         [*SERVICES, acl("team-", who="User:*", operation=ALL, permission=DENY, pattern_type=PREFIXED)],
         [
-            "nobody but User:admin may do anything on topics that begin with `team-`: 300 principals lose"
+            "no principal except User:admin may do anything on topics that begin with `team-`: "
+            "300 principals lose"
         ],
     ),
     (
@@ -90,7 +94,7 @@ def test_the_worst_comes_first_and_gains_stand_apart_from_losses() -> None:
         "everyone may now READ and DESCRIBE topic `news`",
     ]
     assert rest_text(headline.gained_rest) == (
-        "beside that, 8 principals gain READ or DESCRIBE on topics (8 regions)"
+        "in addition, 8 principals gain READ or DESCRIBE on topics (8 regions)"
     )
     assert [each.principals for each in headline.lost] == [7]
 
@@ -157,6 +161,6 @@ def test_what_is_left_out_is_counted_and_full_shows_it(here: Path, kustos: Said)
 
 def test_counts_of_a_cut_difference_are_said_to_be_the_least(here: Path, kustos: Said) -> None:
     out = " ".join(kustos("diff", "old.yaml", "none.yaml", "--regions-max", "9")[1].split())
-    assert "beside that, at least 6 principals lose WRITE or DESCRIBE on topics (6 regions)" in out
+    assert "in addition, at least 6 principals lose WRITE or DESCRIBE on topics (6 regions)" in out
     assert "0 regions gained, 9 lost and more, see `--regions-max`" in out
     assert "not shown: 0 regions gained, 5 lost; `--full` shows these" in out

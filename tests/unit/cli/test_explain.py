@@ -89,7 +89,7 @@ def test_a_name_that_ends_in_an_asterisk_is_told_of_as_a_likely_prefix(here: Pat
 def test_what_acls_add_would_refuse_is_not_proposed(here: Path, kustos: Said) -> None:
     _, document = kustos.document(*ALICE, "--operation", "IdempotentWrite", "--topic", "t")
     assert (document["result"], document["change"]) == ("DENIED", None)
-    assert document["no_change"].startswith("operation `IDEMPOTENT_WRITE` means nothing on a TOPIC")
+    assert document["no_change"].startswith("operation `IDEMPOTENT_WRITE` does not apply to a TOPIC")
     _, document = kustos.document(*READ, "--topic", " blank ")
     assert document["change"] is None
 

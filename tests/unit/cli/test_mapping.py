@@ -87,7 +87,7 @@ def test_the_bundles_are_those_of_kafka() -> None:
     ("resources", "entries", "told"),
     [
         ({}, {"allow_principals": ALICE}, "at least one resource"),
-        ({"topics": ["t"]}, {}, "for whom"),
+        ({"topics": ["t"]}, {}, "the principal is missing"),
         ({"topics": ["t"]}, {"allow_hosts": ["h"]}, "`--allow-host` needs"),
         ({"topics": ["t"]}, {"allow_principals": ALICE, "deny_hosts": ["h"]}, "`--deny-host` needs"),
         ({"groups": ["g"]}, {"allow_principals": ALICE, "producer": True}, "give a `--topic`"),
@@ -104,7 +104,11 @@ def test_the_bundles_are_those_of_kafka() -> None:
             "leave out `--operation`",
         ),
         ({"topics": ["t"]}, {"deny_principals": ALICE, "producer": True}, "only allow"),
-        ({"groups": ["g"]}, {"allow_principals": ALICE, "operations": ["Write"]}, "means nothing on a GROUP"),
+        (
+            {"groups": ["g"]},
+            {"allow_principals": ALICE, "operations": ["Write"]},
+            "does not apply to a GROUP",
+        ),
         ({"topics": ["t"]}, {"allow_principals": ALICE, "operations": ["Fly"]}, "`Fly` is not an operation"),
         ({"topics": ["t"], "pattern_type": PatternType.MATCH}, {"allow_principals": ALICE}, "for list and"),
         ({"cluster": True, "pattern_type": PatternType.PREFIXED}, {"allow_principals": ALICE}, "resource"),

@@ -147,7 +147,7 @@ def test_an_error_fits_the_terminal_and_breaks_nothing_that_it_quotes() -> None:
     lines = screen.replace("\r\n", "\n").splitlines()
     assert len(lines) > 1
     assert all(len(line) <= 80 for line in lines), lines
-    assert lines[0].startswith("error: say where the ACLs are")
+    assert lines[0].startswith("error: the source of ACLs is missing")
     assert all(line.count("`") % 2 == 0 for line in lines)
 
 

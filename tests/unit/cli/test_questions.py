@@ -124,8 +124,8 @@ def test_who_can_tells_all_names_from_some(here: Path, kustos: Said) -> None:
     assert ["User:pay-api", "10.0.0.0/8"] in [line.split() for line in out.splitlines()]
     _, out, _ = kustos(*question, "--topic", "*")
     assert out.startswith("WRITE some topics:\n")
-    assert kustos(*question, "--topic", "orders")[1] == "nobody may WRITE topic orders\n"
-    assert kustos(*question, "--cluster")[1] == "nobody may WRITE the cluster\n"
+    assert kustos(*question, "--topic", "orders")[1] == "no principal may WRITE topic orders\n"
+    assert kustos(*question, "--cluster")[1] == "no principal may WRITE the cluster\n"
     exit_code, document = kustos.document(*question, "--topic", "payments.cards")
     assert exit_code == ExitCode.OK
     assert [grant["principals"] for grant in document["grants"]] == [

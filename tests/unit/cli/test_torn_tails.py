@@ -110,7 +110,7 @@ def test_verify_tells_of_a_torn_tail_apart_from_damage(
     assert run(command) == ExitCode.FAILED
     said = " ".join(capsys.readouterr().out.split())
     assert "torn: `" in said
-    assert said.endswith("whole but for an unfinished write at the end")
+    assert said.endswith("whole, except an unfinished write at the end")
     assert run([*command, "--ignore-torn-tail", "-o", "json"]) == ExitCode.OK
     document = json.loads(capsys.readouterr().out)
     torn_bytes = [{"file": str(segment(torn, 0)), "offset": 2, "size_bytes": 80}]

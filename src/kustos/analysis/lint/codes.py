@@ -87,7 +87,7 @@ _TABLE: Final = (
      "(which acts as a broker) make a super user that `super.users` does not show.",
      "Grant the operations and names that are needed."),
     # resources
-    ("KUS201", "meaningless-operation", _W, "the operation means nothing on this type of resource",
+    ("KUS201", "meaningless-operation", _W, "the operation does not apply to this type of resource",
      "Kafka stores such an ACL without an error, and no request ever needs it.",
      "Use an operation of the type."),
     ("KUS202", "cluster-name", _E, "a CLUSTER that is not called `kafka-cluster`",
@@ -138,7 +138,7 @@ _TABLE: Final = (
     ("KUS402", "blanks-around-principal", _E, "a principal with blanks at its ends",
      "Principals are compared exactly: no authenticated principal has these blanks.",
      "Remove the blanks."),
-    ("KUS403", "principal-type-case", _E, "a principal type that is `User` but for its case",
+    ("KUS403", "principal-type-case", _E, "a principal type that differs from `User` only in case",
      "Types are compared exactly; Kafka creates principals of the type `User`.",
      "Write `User:`."),
     ("KUS404", "principal-type", _N, "a principal type other than `User`",

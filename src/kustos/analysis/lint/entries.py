@@ -76,7 +76,7 @@ def _code_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
     rest = f", it only implies {implied.name}" if is_allow and implied in supported else ""
     names = ", ".join(each.name for each in supported)
     yield Finding(
-        "KUS201", number, f"{operation.name} means nothing on a {kind}{rest}", f"use {names} or ALL"
+        "KUS201", number, f"{operation.name} does not apply to a {kind}{rest}", f"use {names} or ALL"
     )
 
 

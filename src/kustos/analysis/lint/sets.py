@@ -104,8 +104,8 @@ class SetFindings:
             return False
         if entry.permission_type is not AclPermissionType.ALLOW:
             return False
-        beside = (replace(binding, entry=replace(entry, operation=operation)) for operation in _IMPLYING)
-        return any(each in self._numbers for each in beside)
+        implying = (replace(binding, entry=replace(entry, operation=operation)) for operation in _IMPLYING)
+        return any(each in self._numbers for each in implying)
 
     def _conflicting(self, number: int, binding: AclBinding, denied: int) -> Finding:
         entry = binding.entry

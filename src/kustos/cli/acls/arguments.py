@@ -108,7 +108,7 @@ def bindings_to_add(resources: ResourceArguments, entries: EntryArguments) -> li
         )
     by_resource = _entries_by_resource(resources, entries)
     if not any(by_resource.values()):
-        raise usage_error("say for whom: give `--allow-principal` or `--deny-principal`")
+        raise usage_error("the principal is missing, give `--allow-principal` or `--deny-principal`")
     return sorted_bindings(
         AclBinding(ResourcePattern(key.resource_type, key.name or "", key.pattern_type), entry)
         for key, values in by_resource.items()
@@ -224,7 +224,7 @@ def _check_operations(key: ResourcePatternFilter, entries: set[AccessControlEntr
     wrong = sorted(entry.operation for entry in entries if entry.operation not in valid)
     if wrong:
         raise usage_error(
-            f"operation `{wrong[0].name}` means nothing on a {key.resource_type.name}, "
+            f"operation `{wrong[0].name}` does not apply to a {key.resource_type.name}, "
             f"use one of {', '.join(sorted(o.name for o in valid))}"
         )
 

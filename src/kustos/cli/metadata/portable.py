@@ -65,7 +65,7 @@ def export(
     from kustos.runtime import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE, FileSystemStorage
 
     if out == STANDARD_INPUT and with_credentials:
-        raise usage_error("credentials are written only to a file that nobody else can read: name one")
+        raise usage_error("credentials go only to a file that other users cannot read, give `--out FILE`")
     if out != STANDARD_INPUT and Path(out).exists() and not force:
         raise usage_error(f"`{out}` exists already, choose another file or give `--force`")
     with progress(f"reading {source}"):

@@ -34,7 +34,7 @@ def repair(
 
     Keeps the newest readable snapshot and the log after it up to the damage. All later changes are lost,
     although they were acknowledged: ACLs created since then are gone, and ACLs deleted since then are back.
-    Files beside the log keep the removed bytes. If you have a copy of the directory, restore that instead.
+    Files next to the log keep the removed bytes. If you have a copy of the directory, restore that instead.
     With --dry-run the exit code is 5 if there is something to remove.
     """
     from kustos.cli.failures import ExitCode
@@ -64,7 +64,7 @@ def _lines(plan: "Repair") -> list[str]:
         lost = f"{plan.end_offset} to {plan.known_end_offset - 1}"
         lines.append(f"given up: offsets {lost}, which were acknowledged")
     else:
-        lines.append(f"given up: whatever is at offset {plan.end_offset} and later")
+        lines.append(f"given up: everything from offset {plan.end_offset} on")
     lines += [
         f"cut: {counted(cut.size_bytes, 'byte')} from byte {cut.position} of `{cut.path}` on, "
         f"kept in `{cut.kept_as}`"

@@ -111,9 +111,7 @@ def _source(
     from kustos.runtime import FileSystemStorage
 
     if [directory, snapshot, controllers].count(None) != 2:
-        raise usage_error(
-            "say what to look at: `--directory`, `--snapshot` or `--bootstrap-controller`, one of them"
-        )
+        raise usage_error("give exactly one of `--directory`, `--snapshot` and `--bootstrap-controller`")
     if at is not None and directory is None:
         raise usage_error("`--at` looks back in a metadata log: give `--directory` too")
     if controllers is not None:

@@ -94,4 +94,4 @@ def _print(found: "Verification") -> None:
     if found.damage:
         print_paragraph(f"{counted(len(found.damage), 'place')} damaged")
     else:
-        print_paragraph("whole but for an unfinished write at the end" if found.torn else "whole")
+        print_paragraph("whole, except an unfinished write at the end" if found.torn else "whole")

@@ -107,7 +107,7 @@ def _pieces(cell: Cell) -> _Pieces:
 def _fitting(rows: Sequence[Sequence[_Pieces]], room: int) -> list[int]:
     """Return widths whose sum is at most `room`; the first row holds the titles.
 
-    If the longest pieces do not fit beside each other, those that are too long exceed their width, so that
+    If the longest pieces do not fit next to each other, those that are too long exceed their width, so that
     only their own rows are out of line.
     """
     columns = list(zip(*rows, strict=True))

@@ -44,7 +44,7 @@ class StorageTarget:
 def find_target(config: Path | None, directory: Path | None) -> StorageTarget:
     """Return the directory of the arguments; raise a usage error unless they name exactly one."""
     if (config is None) == (directory is None):
-        raise usage_error("say which directory: `--config` or `--directory`, one of them")
+        raise usage_error("give exactly one of `--config` and `--directory`")
     if directory is not None:
         return StorageTarget(directory)
     if config is None:
