@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         StandardAuthorizerPlugin,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES: Final = ("kustos.acl", "kustos.authorizer")
 

@@ -27,8 +27,8 @@ PIPELINE = "docs/tutorial/pipeline.md"
 FILE = re.compile(r'```[a-z]+ title="(?P<name>[^"]+)"\n(?P<text>.*?)```', re.DOTALL)
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 SCRIPTS = {"kafka-topics.sh": "TopicCommand", "kafka-console-producer.sh": "ConsoleProducer"}
-COMMAND_TIMEOUT_S = 240.0
-"""Spark starts in seconds, on a crowded machine in a minute."""
+COMMAND_TIMEOUT_S = 600.0
+"""Spark answers in seconds, on a crowded machine in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
