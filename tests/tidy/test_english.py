@@ -1,4 +1,4 @@
-"""Words that standard technical English does not need, and the packages and pages that do without them."""
+"""Words that standard technical English does not need; the packages and pages without them."""
 
 import re
 from pathlib import Path
@@ -43,47 +43,25 @@ PACKAGES = (
 UNREAD = ("cli/legacy", "cli/migrate", "cli/pipeline")
 """Parts of these packages that still have some of the words."""
 
-PAGES = (
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "docs/explanation/analysis.md",
-    "docs/explanation/architecture.md",
-    "docs/explanation/bytes.md",
-    "docs/explanation/differences-from-kafka.md",
-    "docs/explanation/metadata-log.md",
-    "docs/explanation/node-profile.md",
-    "docs/explanation/performance.md",
-    "docs/explanation/request.md",
-    "docs/explanation/testing.md",
-    "docs/how-to/acls-and-users.md",
-    "docs/how-to/admin-listener.md",
-    "docs/how-to/ask-about-access.md",
-    "docs/how-to/audit.md",
-    "docs/how-to/bearer-tokens.md",
-    "docs/how-to/cluster-mode.md",
-    "docs/how-to/connect.md",
-    "docs/how-to/custom-authorizer.md",
-    "docs/how-to/decide-in-bulk.md",
-    "docs/how-to/delegation-tokens.md",
-    "docs/how-to/guard-a-cluster.md",
-    "docs/how-to/host-names.md",
-    "docs/how-to/kerberos.md",
-    "docs/how-to/kubernetes.md",
-    "docs/how-to/lint-acls.md",
-    "docs/how-to/load-balancer.md",
-    "docs/how-to/look-into-metadata.md",
-    "docs/how-to/map-names.md",
-    "docs/how-to/metrics.md",
-    "docs/how-to/output.md",
-    "docs/how-to/principal-builder.md",
-    "docs/how-to/review-acl-changes.md",
-    "docs/how-to/sasl-callback-handlers.md",
-    "docs/how-to/tls.md",
-    "docs/how-to/try-acls.md",
-    "docs/how-to/unauthenticated-clients.md",
-    "docs/how-to/upstream-identity.md",
-    "docs/how-to/worker-processes.md",
-)
+NOT_YET = {
+    "docs/how-to/access-review.md",
+    "docs/how-to/blast-radius.md",
+    "docs/how-to/choose-a-command.md",
+    "docs/how-to/find-anomalies.md",
+    "docs/how-to/judge-by-history.md",
+    "docs/how-to/least-privilege.md",
+    "docs/how-to/pipeline-inputs.md",
+    "docs/how-to/pipeline-tables.md",
+    "docs/how-to/replay-acl-changes.md",
+    "docs/how-to/study-access.md",
+    "docs/reference/anomalies.md",
+    "docs/reference/audit-fields.md",
+    "docs/reference/authorization.md",
+    "docs/reference/cli.md",
+    "docs/reference/coverage.md",
+    "docs/reference/exit-codes.md",
+}
+"""Pages that still have such words; most of the reference is generated from texts in the code."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(file, word) → why the file needs the word; at most ten."""
@@ -100,7 +78,8 @@ def files() -> list[Path]:
         for path in (kustos / package).rglob("*.py")
         if not any(path.is_relative_to(part) for part in unread)
     ]
-    return sorted(sources) + [ROOT / page for page in PAGES]
+    pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    return sorted(sources) + [page for page in pages if str(page.relative_to(ROOT)) not in NOT_YET]
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
