@@ -46,7 +46,6 @@ UNREAD = ("cli/legacy", "cli/migrate", "cli/pipeline")
 NOT_YET = {
     "docs/how-to/access-review.md",
     "docs/how-to/blast-radius.md",
-    "docs/how-to/choose-a-command.md",
     "docs/how-to/find-anomalies.md",
     "docs/how-to/judge-by-history.md",
     "docs/how-to/least-privilege.md",
