@@ -145,7 +145,7 @@ def test_a_stranger_without_a_ticket_is_refused_late(realm: Realm) -> None:
 
 def ticket(user: str, keytab: Path, service: str) -> bytes:
     """Return a client's first token."""
-    store = {"client_keytab": str(keytab), "ccache": f"MEMORY:{user}-{service}"}
+    store = {"client_keytab": str(keytab), "ccache": f"MEMORY:{keytab}-{service}"}
     name = gssapi.Name(f"{user}@{REALM}", gssapi.NameType.kerberos_principal)
     creds = gssapi.Credentials(usage="initiate", store=store, name=name)  # type: ignore[arg-type]
     target = gssapi.Name(f"{service}@localhost", gssapi.NameType.hostbased_service)

@@ -53,7 +53,9 @@ def credentials(kdc: Kdc) -> GssapiCredentials:
 
 @pytest.fixture(scope="module")
 def alice(kdc: Kdc) -> Any:
-    store: Any = {"client_keytab": str(kdc.keytab("alice")), "ccache": "MEMORY:alice"}
+    keytab = kdc.keytab("alice")
+    # tickets of one KDC are of no use at the next
+    store: Any = {"client_keytab": str(keytab), "ccache": f"MEMORY:{keytab}"}
     name = gssapi.Name(f"alice@{REALM}", gssapi.NameType.kerberos_principal)
     return gssapi.Credentials(usage="initiate", store=store, name=name)
 
@@ -235,7 +237,8 @@ def test_a_step_that_fails_refuses_with_the_general_text(
 def test_a_re_authentication_uses_blocking_steps(
     credentials: GssapiCredentials, alice: Any, kdc: Kdc
 ) -> None:
-    store: Any = {"client_keytab": str(kdc.keytab("bob")), "ccache": "MEMORY:bob"}
+    keytab = kdc.keytab("bob")
+    store: Any = {"client_keytab": str(keytab), "ccache": f"MEMORY:{keytab}"}
     name = gssapi.Name(f"bob@{REALM}", gssapi.NameType.kerberos_principal)
     bob = gssapi.Credentials(usage="initiate", store=store, name=name)
     server = machine(credentials)
@@ -264,7 +267,7 @@ def test_a_new_key_in_the_keytab_needs_no_restart(kdc: Kdc) -> None:
     rotated = GssapiCredentials.acquire(keytab, f"rotated/localhost@{REALM}")
     client_keytab = str(kdc.keytab("carol"))
     for number in range(2):
-        store: Any = {"client_keytab": client_keytab, "ccache": f"MEMORY:carol-{number}"}
+        store: Any = {"client_keytab": client_keytab, "ccache": f"MEMORY:{client_keytab}-{number}"}
         name = gssapi.Name(f"carol@{REALM}", gssapi.NameType.kerberos_principal)
         carol = gssapi.Credentials(usage="initiate", store=store, name=name)
         server, context = GssapiServer(rotated), client(carol, "rotated@localhost")

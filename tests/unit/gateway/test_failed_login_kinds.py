@@ -179,7 +179,9 @@ def credentials(kdc: Kdc) -> GssapiCredentials:
 
 @pytest.fixture(scope="module")
 def alice(kdc: Kdc) -> Any:
-    store: Any = {"client_keytab": str(kdc.keytab("alice")), "ccache": "MEMORY:alice"}
+    keytab = kdc.keytab("alice")
+    # tickets of one KDC are of no use at the next
+    store: Any = {"client_keytab": str(keytab), "ccache": f"MEMORY:{keytab}"}
     name = gssapi.Name(f"alice@{REALM}", gssapi.NameType.kerberos_principal)
     return gssapi.Credentials(usage="initiate", store=store, name=name)
 
