@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.session.client_session import STOPS
 from kustos.wire import peek_api, request_codec
 from kustos.wire.api_keys import ApiKey
@@ -126,6 +127,37 @@ async def test_a_drain_delivers_pending_answers_and_starts_nothing_new() -> None
         assert broker.asked.count(ApiKey.PRODUCE) == 3
         assert broker.asked.count(ApiKey.HEARTBEAT) == 1
         assert made.counted["connections"] == 0
+
+
+@pytest.mark.parametrize("step", ["drain", "close"])
+async def test_a_connection_that_fails_to_end_does_not_keep_the_others(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served() as (made, broker):
+        callers = [await Caller.at(made.port) for _ in range(3)]
+        for number, caller in enumerate(callers):
+            caller.send(produce(number))
+        await until(lambda: len(broker.held) == 3, "the requests are with the broker")
+        fails = getattr(ClientConnection, step)
+        failed: list[ClientConnection] = []
+
+        def first_fails(connection: ClientConnection, *args: Any) -> object:
+            failed.append(connection)
+            if len(failed) == 1:
+                raise RuntimeError("a bug")
+            return fails(connection, *args)
+
+        monkeypatch.setattr(ClientConnection, step, first_fails)
+        if step == "close":
+            made.gateway.close()
+        stopping = asyncio.ensure_future(made.gateway.stop())
+        await asyncio.sleep(0)
+        broker.release()
+        if step == "drain":
+            assert [await caller.correlation_ids(1) for caller in callers[1:]] == [[1], [2]]
+        for caller in callers[1:]:
+            assert await caller.is_closed()
+        await stopping
 
 
 async def test_idle_clients_and_long_polls_do_not_delay_a_drain() -> None:

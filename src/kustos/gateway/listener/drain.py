@@ -11,9 +11,13 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+LOG: Final = structlog.get_logger("kustos.gateway")
 
 DRAIN_TIMEOUT_MS: Final = 10_000
 """How long the node waits for answers by default: longer than a broker waits for replicas that keep up, and
@@ -42,6 +46,25 @@ def half_close(transport: asyncio.Transport) -> None:
         transport.write_eof()
 
 
+Connection = TypeVar("Connection")
+
+
+def end_each(connections: Iterable[Connection], end: Callable[[Connection], object]) -> list[Connection]:
+    """Call `end` with each connection; return those for which it returns true.
+
+    A failure is logged, and the next connection follows.
+    """
+    remaining = []
+    for connection in connections:
+        try:
+            if end(connection):
+                remaining.append(connection)
+        except Exception as error:
+            # at this boundary, a bug in one connection must not keep the others open
+            LOG.exception("a connection could not be ended", reason=type(error).__name__)
+    return remaining
+
+
 class DrainingConnection(Protocol):
     """A connection that may owe answers."""
 
@@ -56,9 +79,9 @@ class ConnectionDrain:
         self._left: Final[set[DrainingConnection]] = set()
         self._is_over: Final = asyncio.Event()
 
-    async def run(self, connections: Sequence[DrainingConnection], timeout_ms: int) -> int:
+    async def run(self, connections: Iterable[DrainingConnection], timeout_ms: int) -> int:
         """Wait until all have ended, `end` was called, or time is up; return how many are left."""
-        self._left.update(connection for connection in connections if connection.drain())
+        self._left.update(end_each(connections, lambda each: each.drain()))
         if self._left:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):

@@ -12,7 +12,7 @@ import structlog
 from kustos.client import one_shot, supervised
 from kustos.gateway.listener.admission import Admission, AdmittedConnection
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.drain import ConnectionDrain
+from kustos.gateway.listener.drain import ConnectionDrain, end_each
 from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
@@ -214,10 +214,9 @@ class Gateway:
         limit_s = min(plan.connection.connections_max_idle_ms for plan in self._plans) / 1000
         while True:
             await asyncio.sleep(limit_s / IDLE_CHECKS)
-            now = asyncio.get_running_loop().time()
-            for connection in self.admission.connections:
-                if now - connection.last_active_s > limit_s:
-                    connection.close("idle for longer than `connections.max.idle.ms`")
+            idle_since_s = asyncio.get_running_loop().time() - limit_s
+            idle = [each for each in self.admission.connections if each.last_active_s < idle_since_s]
+            end_each(idle, lambda each: each.close("idle for longer than `connections.max.idle.ms`"))
 
     def _supervise(self, name: str, body: Callable[[], Awaitable[None]]) -> None:
         if not self._stopped:
@@ -280,7 +279,6 @@ class Gateway:
         """End everything immediately; a second call has no effect."""
         self._end_intake()
         self._drain.end()
-        for connection in self.admission.connections:
-            connection.close(STOPS)
+        end_each(self.admission.connections, lambda each: each.close(STOPS))
         self.login_threads.close()
         self.parts.cluster.close()
