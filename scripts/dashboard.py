@@ -161,7 +161,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
             Panel(
                 "Turned away",
                 (
-                    (rate("kustos_connections_turned_away_total"), "too many"),
+                    (rate("kustos_connections_rejected_total"), "too many"),
                     (rate("kustos_failed_handshakes_total", "kind"), "{{kind}}"),
                     (rate("kustos_upstream_connection_errors_total"), "broker not reached"),
                 ),
@@ -229,7 +229,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     (level("sum", "kustos_requests_max_bytes"), "limit"),
                 ),
                 "bytes",
-                "At the limit clients wait for each other, and strangers are turned away.",
+                "At the limit clients wait for each other, and new unauthenticated connections are rejected.",
             ),
             Panel(
                 "Metadata log",

@@ -197,8 +197,8 @@ class RunningGateway:
     def listener(self, name: str) -> Any:
         return CountedFigures(self.counted)
 
-    def turned_away(self) -> None:
-        self.counted["turned away"] += 1
+    def rejected(self) -> None:
+        self.counted["rejected"] += 1
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         self.counted[f"handshake: {kind}"] += 1

@@ -17,7 +17,7 @@ from testkit.waiting import wait_until
 
 SOFT_LIMIT, HARD_LIMIT = 100, 300
 STRANGERS = 200
-TURNED_AWAY = "kustos_connections_turned_away_total"
+REJECTED = "kustos_connections_rejected_total"
 
 
 @pytest.fixture
@@ -29,20 +29,18 @@ def node(kafka: KafkaNode, tmp_path: Path) -> Iterator[KustosNode]:
         yield made
 
 
-def turned_away(node: KustosNode) -> float:
-    return next(
-        float(line.split()[1]) for line in node.metrics().splitlines() if line.startswith(TURNED_AWAY)
-    )
+def rejected(node: KustosNode) -> float:
+    return next(float(line.split()[1]) for line in node.metrics().splitlines() if line.startswith(REJECTED))
 
 
 def test_strangers_leave_the_node_its_own(node: KustosNode) -> None:
     served = connections_within(HARD_LIMIT)
     strangers = [socket.create_connection((LOOPBACK, node.port)) for _ in range(STRANGERS)]
-    wait_until(lambda: turned_away(node) >= STRANGERS - served, what="the rest is turned away")
+    wait_until(lambda: rejected(node) >= STRANGERS - served, what="the rest is turned away")
     assert node.is_ready()
     log = (node.directory / "kustos.log").read_text()
     assert f'"limit": {HARD_LIMIT}, "former_limit": {SOFT_LIMIT}' in log
-    assert log.count("connections are turned away") < STRANGERS - served
+    assert log.count("connections are rejected") < STRANGERS - served
     assert "Too many open files" not in log
     for each in strangers:
         each.close()

@@ -284,7 +284,7 @@ def test_an_address_that_guesses_is_slowed_in_every_process_and_others_are_not(
             with behind_balancer(node, "203.0.113.7") as client, pytest.raises(PermissionError):
                 client.log_in("alice", "guess")
             failed += 1
-        wait_until(lambda: is_turned_away(node, "203.0.113.7"), what="each process knows of the failures")
+        wait_until(lambda: is_rejected(node, "203.0.113.7"), what="each process knows of the failures")
         # by the address that the balancer reports, not by its own
         with behind_balancer(node, "203.0.113.8") as client:
             client.log_in("alice", USERS["alice"])
@@ -301,7 +301,7 @@ def behind_balancer(node: KustosNode, host: str) -> RawClient:
     return client
 
 
-def is_turned_away(node: KustosNode, host: str) -> bool:
+def is_rejected(node: KustosNode, host: str) -> bool:
     """Return whether none of many connections gets an answer: the kernel spreads them over the workers."""
     for _ in range(16):
         with behind_balancer(node, host) as client:

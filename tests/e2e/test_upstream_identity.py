@@ -182,13 +182,13 @@ def test_the_brokers_authorizer_decides_for_the_client(scene: Scene) -> None:
 def test_a_client_without_a_token_is_turned_away_and_never_served_as_kustos(scene: Scene) -> None:
     before = len(scene.tap.connections)
 
-    def turned_away() -> list[str]:
+    def rejected() -> list[str]:
         # on a busy machine a record may time out before its client has come so far
         assert scene.produce("carol", **{"message.timeout.ms": 3000}) == ["_MSG_TIMED_OUT"]
         lines = whole_lines(scene.node.directory / "kustos.log")
         return [line for line in lines if "no delegation token for `User:carol`" in line]
 
-    told = wait_until(turned_away, what="carol is turned away")
+    told = wait_until(rejected, what="carol is turned away")
     assert scene.outcomes("refused") >= 1
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED; the principal of kustos needs `CREATE_TOKENS`" in told[0]
     harmless = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}

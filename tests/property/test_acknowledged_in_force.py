@@ -197,7 +197,7 @@ class Worker:
     def take_levels(self, levels: Mapping[str, str]) -> None:
         """Keep the levels."""
 
-    def turn_away(self, number: int, reason: str) -> None:
+    def close_connection(self, number: int, reason: str) -> None:
         """Do nothing: there are no clients."""
 
     def login_failed(self, host: str) -> None:

@@ -64,7 +64,7 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.ChangeAnswer: st.builds(
         messages.ChangeAnswer, INT64, st.none() | INT64, st.none() | TEXT, st.none() | TEXT, DATA
     ),
-    messages.TurnAway: st.builds(messages.TurnAway, INT64, TEXT),
+    messages.CloseConnection: st.builds(messages.CloseConnection, INT64, TEXT),
     messages.LoginFailed: st.builds(messages.LoginFailed, TEXT),
     messages.Look: st.builds(messages.Look, INT64, st.booleans()),
     messages.Reload: st.builds(messages.Reload, TABLES),

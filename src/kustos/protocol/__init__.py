@@ -33,7 +33,7 @@ from kustos.protocol.effects import (
 )
 from kustos.protocol.envelopes import principal_bytes, principal_of
 from kustos.protocol.exchange import (
-    NOBODY_ASKED,
+    AUTHORIZATION_OFF,
     Addresses,
     Check,
     ContextAuthorizer,
@@ -70,9 +70,9 @@ __all__ = [
     "ADMIN_OFFERED",
     "ADMIN_ROWS",
     "ADMIN_TABLE",
+    "AUTHORIZATION_OFF",
     "LOCAL_APIS",
     "MESSAGES",
-    "NOBODY_ASKED",
     "OWN_REQUEST",
     "ROWS",
     "TABLE",

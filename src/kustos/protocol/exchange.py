@@ -55,7 +55,7 @@ class UndecidedDecider:
         raise self.error
 
 
-NOBODY_ASKED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.AUTHORIZATION_OFF))
+AUTHORIZATION_OFF: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.AUTHORIZATION_OFF))
 
 
 class OpenDecider:
@@ -65,11 +65,11 @@ class OpenDecider:
 
     def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
         """Return that it is allowed."""
-        return NOBODY_ASKED
+        return AUTHORIZATION_OFF
 
     def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
         """Return that it is allowed."""
-        return NOBODY_ASKED
+        return AUTHORIZATION_OFF
 
 
 class ContextAuthorizer(Protocol):

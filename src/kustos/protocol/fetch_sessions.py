@@ -76,9 +76,9 @@ class Sessions(Generic[SessionId, Held]):
         """Add a session that upstream opened; evict the oldest sessions over the limit."""
         self.by_id.pop(session.session_id, None)
         self.by_id[session.session_id] = session
-        self.make_room()
+        self.evict_oldest()
 
-    def make_room(self) -> None:
+    def evict_oldest(self) -> None:
         """Evict the oldest sessions while over the limit, including a single session that is too large."""
         while (
             len(self.by_id) > SESSIONS_PER_CONNECTION

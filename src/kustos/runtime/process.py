@@ -35,7 +35,7 @@ _WAS_AWAKE: Final[list[None]] = []
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 """Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
 
-OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of a full disk, a used-up quota, and a file of the largest size; a part may have been written."""
 
 
@@ -136,10 +136,10 @@ def is_out_of_descriptors(error: OSError) -> bool:
     return error.errno in OUT_OF_DESCRIPTORS
 
 
-def is_out_of_room(error: OSError) -> bool:
+def is_out_of_space(error: OSError) -> bool:
     """Return whether an operation failed because the disk is full, a quota is exhausted, or the file is too
     large."""
-    return error.errno in OUT_OF_ROOM
+    return error.errno in OUT_OF_SPACE
 
 
 def descriptor_limit() -> int:

@@ -92,7 +92,7 @@ async def test_silent_clients_are_closed_first_when_the_node_is_full() -> None:
             assert await sessions[-1].log_in() is not None
             assert await each.is_closed()
         assert await (await Caller.at(served.port)).is_closed(), "no client is silent any more"
-        assert served.counted["turned away"] == 1
+        assert served.counted["rejected"] == 1
 
 
 async def test_silent_connections_leave_file_descriptors_to_those_that_log_in(
@@ -105,9 +105,9 @@ async def test_silent_connections_leave_file_descriptors_to_those_that_log_in(
         assert await first.log_in() is not None
         assert await second.log_in() is not None
         assert [await each.is_closed() for each in quiet] == [True] * 4
-        assert served.counted["turned away"] == 0
+        assert served.counted["rejected"] == 0
         assert await (await Caller.at(served.port)).is_closed()
-        assert served.counted["turned away"] == 1
+        assert served.counted["rejected"] == 1
 
 
 async def test_an_address_over_its_failure_rate_is_rejected_until_the_rate_allows_a_login(

@@ -146,8 +146,8 @@ async def test_connections_leave_file_descriptors_for_other_uses(
         with capture_logs() as logs:
             for _ in range(5):
                 assert await (await Caller.at(served.port)).is_closed()
-        assert served.counted["turned away"] == 5
-        logged = [entry for entry in logs if entry["event"] == "connections are turned away"]
+        assert served.counted["rejected"] == 5
+        logged = [entry for entry in logs if entry["event"] == "connections are rejected"]
         assert [entry["reason"] for entry in logged] == [
             "there are no file descriptors for more connections (RLIMIT_NOFILE)"
         ]

@@ -25,7 +25,7 @@ from kustos.gateway.apis.custom_authorizer import (
     LOGGED_EVERY_S,
     AuthorizerFailedError,
     CustomContextAuthorizer,
-    NobodyDecides,
+    UnusedDecider,
 )
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow
@@ -231,7 +231,7 @@ async def test_an_exit_of_the_process_is_not_an_authorizer_failure() -> None:
 
 
 def test_a_subject_that_cannot_decide_raises() -> None:
-    nobody = NobodyDecides(ALICE.principal, ALICE.host)
+    nobody = UnusedDecider(ALICE.principal, ALICE.host)
     with pytest.raises(AuthorizerError):
         nobody.decide(READ, TOPIC, "orders")
     with pytest.raises(AuthorizerError):

@@ -102,6 +102,6 @@ async def test_a_slow_handshake_has_one_deadline_and_counts_as_a_connection(
             assert counted["handshake: timeout"] == 1
             assert counted["connections"] == 0
             if was_there:
-                assert (answer, counted["turned away"]) == (b"", 1)
+                assert (answer, counted["rejected"]) == (b"", 1)
                 return
     raise AssertionError("no client connects within the deadline of another")

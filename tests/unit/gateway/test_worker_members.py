@@ -16,7 +16,7 @@ from kustos.gateway.workers import listener as doorstep
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, WorkerProcess, late_of
-from kustos.gateway.workers.listener import WorkerListener, hold_lock, outlive_earlier
+from kustos.gateway.workers.listener import WorkerListener, await_earlier_workers, hold_lock
 from kustos.gateway.workers.messages import (
     FROM_WORKER,
     Applied,
@@ -299,19 +299,19 @@ async def test_messages_that_arrive_while_the_writer_is_blocked_are_not_late() -
 async def test_a_node_does_not_start_while_an_old_worker_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await outlive_earlier(tmp_path / "none")
+    await await_earlier_workers(tmp_path / "none")
     monkeypatch.setattr(doorstep, "EARLIER_WORKERS_S", 0.0)
     monkeypatch.setattr(doorstep, "LOOK_AGAIN_S", 0.001)
     earlier = hold_lock(tmp_path)
     another = hold_lock(tmp_path)
     with pytest.raises(WorkerStartError, match="earlier run"):
-        await outlive_earlier(tmp_path)
+        await await_earlier_workers(tmp_path)
     os.close(earlier)
     with pytest.raises(WorkerStartError, match="earlier run"):
-        await outlive_earlier(tmp_path)
+        await await_earlier_workers(tmp_path)
     monkeypatch.setattr(doorstep, "EARLIER_WORKERS_S", 30.0)
     asyncio.get_running_loop().call_later(0.005, os.close, another)
-    await outlive_earlier(tmp_path)
+    await await_earlier_workers(tmp_path)
 
 
 class Connected(asyncio.Transport):

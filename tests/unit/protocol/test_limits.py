@@ -150,7 +150,7 @@ def test_a_growing_session_is_evicted_last() -> None:
     sessions.open(large)
     assert list(sessions.by_id) == [2]
     large.partitions["t", -1] = PARTITION(partition=-1)
-    sessions.make_room()
+    sessions.evict_oldest()
     assert not sessions.by_id, "a session over the limit by itself is not kept"
 
 

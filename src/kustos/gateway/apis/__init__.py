@@ -4,7 +4,7 @@ from kustos.gateway.apis.acls import AclApis
 from kustos.gateway.apis.audited_changes import AuditedApis, reloaded_settings
 from kustos.gateway.apis.custom_authorizer import (
     CustomContextAuthorizer,
-    NobodyDecides,
+    UnusedDecider,
     discard,
     words_of_others,
 )
@@ -21,9 +21,9 @@ __all__ = [
     "DelayedFuturePurgatory",
     "Described",
     "MetadataApis",
-    "NobodyDecides",
     "SharedApis",
     "TokenSweeper",
+    "UnusedDecider",
     "discard",
     "reloaded_settings",
     "words_of_others",

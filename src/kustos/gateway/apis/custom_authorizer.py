@@ -128,7 +128,7 @@ def discard(answer: object) -> None:
         answer.close()
 
 
-class NobodyDecides:
+class UnusedDecider:
     """Replaces the connection's decider if a `ContextAuthorizer` decides; it never decides itself."""
 
     version: Final = None

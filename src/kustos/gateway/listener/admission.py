@@ -159,7 +159,7 @@ class Admission:
         refusal = None
         if self._by_host[host] >= self._limits.max_connections_per_ip:
             refusal = ADDRESS_IS_FULL
-        elif len(self._places) >= self._limits.max_connections and not self.make_room():
+        elif len(self._places) >= self._limits.max_connections and not self.evict_unauthenticated():
             refusal = NODE_IS_FULL
         elif self._lacks_descriptors(1 if port.authenticates else DESCRIPTORS_PER_CONNECTION):
             refusal = NO_DESCRIPTORS
@@ -173,11 +173,11 @@ class Admission:
             # there would be enough if every connection had a link
             return False
         while self._descriptors + wanted > self._descriptors_max:
-            if not self.make_room():
+            if not self.evict_unauthenticated():
                 return True
         return False
 
-    def make_room(self) -> bool:
+    def evict_unauthenticated(self) -> bool:
         """Close a connection that has not authenticated; return False if there is none."""
         largest = max(self._pending_logins.values(), key=len, default=None)
         connection = None if largest is None else largest.take_first()
@@ -188,7 +188,7 @@ class Admission:
 
     def _await_login(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> None:
         if self.unauthenticated_count >= self._parts.limits.max_unauthenticated_connections:
-            self.make_room()
+            self.evict_unauthenticated()
         pending = self._pending_logins.get(port.name)
         if pending is None:
             pending = self._pending_logins[port.name] = PendingLogins(
@@ -243,9 +243,9 @@ class Admission:
 
     def note_refusal(self, reason: str, host: str) -> None:
         """Count a rejected connection; the log reports some of them."""
-        self._parts.metrics.turned_away()
-        if connections := self._refusals.due("turned away", self._clock()):
-            LOG.warning("connections are turned away", reason=reason, host=host, connections=connections)
+        self._parts.metrics.rejected()
+        if connections := self._refusals.due("rejected", self._clock()):
+            LOG.warning("connections are rejected", reason=reason, host=host, connections=connections)
 
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client."""

@@ -112,12 +112,12 @@ class LoginThrottle:
         network = network_of(host)
         known = self._full_at_s.get(network)
         if known is None and len(self._full_at_s) >= NETWORKS_MAX:
-            self._make_room()
+            self._evict()
         full_at_s = max(now_s, now_s if known is None else known) + self._interval_s
         # logins that began before the last token was taken may fail later: a bucket is never less than empty
         self._full_at_s[network] = min(full_at_s, now_s + self._emptied_s)
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         found = self._full_at_s
         for network in heapq.nsmallest(FORGOTTEN_AT_ONCE, found, key=found.__getitem__):
             del found[network]

@@ -146,7 +146,7 @@ class ListenerMetrics(Protocol):
     def upstream_failed(self) -> None:
         """Count a connection to upstream that failed to open, or broke."""
 
-    def turned_away(self) -> None:
+    def rejected(self) -> None:
         """Count a connection that was closed when it was accepted, because there are too many."""
 
     def handshake_failed(self, listener: str, kind: str) -> None:

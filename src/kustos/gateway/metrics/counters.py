@@ -74,8 +74,8 @@ class GatewayMetrics:
             registry=registry,
         )
         self._tokens: Final = _token_counter(registry)
-        self._turned_away: Final = Counter(
-            "kustos_connections_turned_away",
+        self._rejected: Final = Counter(
+            "kustos_connections_rejected",
             "Connections closed on arrival because there were too many.",
             registry=registry,
         )
@@ -143,9 +143,9 @@ class GatewayMetrics:
         """Count a delegation token that was requested upstream; the number of outcomes is small."""
         self._tokens.labels(outcome).inc()
 
-    def turned_away(self) -> None:
+    def rejected(self) -> None:
         """Count a connection that was closed on arrival."""
-        self._turned_away.inc()
+        self._rejected.inc()
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before the client could log in; the number of kinds is small."""

@@ -12,7 +12,7 @@ from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.tallies import DecisionSums
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from kustos.gateway.shadow import CandidateTrial
-from kustos.protocol import NOBODY_ASKED, Decided, Recorder, WrittenAt
+from kustos.protocol import AUTHORIZATION_OFF, Decided, Recorder, WrittenAt
 from kustos.wire import ApiKey
 
 CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
@@ -77,7 +77,7 @@ class GatewayObserver:
         """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
         decided = self.trial.compare(context, decided)
-        acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.position.offset
+        acl_offset = NO_OFFSET if decided[0].decision is AUTHORIZATION_OFF else self.position.offset
         if self._changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
             written_at = self.audit.hold(context, decided, acl_offset, latency_us)
         else:
@@ -121,7 +121,9 @@ class RepeatedRecorder:
     ) -> None:
         self._audit: Final = observer.audit
         self._trial: Final = observer.trial
-        self._position: Final = FixedPosition() if decided[0].decision is NOBODY_ASKED else observer.position
+        self._position: Final = (
+            FixedPosition() if decided[0].decision is AUTHORIZATION_OFF else observer.position
+        )
         self._context: Final = context
         self._decided: Final = decided
         self._record: Final = observer.audit.recorder(context, decided)

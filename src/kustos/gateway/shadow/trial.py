@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from kustos.authorizer import AuthorizableRequestContext, CandidateAcls, ShadowDecision
-from kustos.protocol import NOBODY_ASKED, Decided
+from kustos.protocol import AUTHORIZATION_OFF, Decided
 from kustos.runtime import stopwatch_ns
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -96,7 +96,7 @@ class CandidateTrial:
 
     def compare(self, context: AuthorizableRequestContext, decided: list[Decided]) -> list[Decided]:
         """Return the decisions of a request, with the candidate's decision where it differs."""
-        if self.state is None or decided[0].decision is NOBODY_ASKED:
+        if self.state is None or decided[0].decision is AUTHORIZATION_OFF:
             return decided
         began_ns = stopwatch_ns()
         compared = [self._compared(context, item) for item in decided]

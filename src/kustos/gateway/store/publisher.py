@@ -163,7 +163,7 @@ class AuthorizerPublisher:
             return
         except Exception as error:  # noqa: BLE001 - any error must deny: the log's ACLs are not in force
             self._load = None
-            self._lose_step(error, load.image.offset)
+            self._deny_all(error, load.image.offset)
             self._plugin.complete_initial_load(error)
             return
         finally:
@@ -206,11 +206,11 @@ class AuthorizerPublisher:
                     case AclRemoved(acl_id) | AclIdRemoved(acl_id):
                         self._authorizer.remove_acl(acl_id)
         except Exception as error:  # noqa: BLE001 - at this boundary, any error must deny
-            self._lose_step(error, delta.last_offset)
+            self._deny_all(error, delta.last_offset)
             return
         self.offset = delta.last_offset
 
-    def _lose_step(self, error: Exception, offset: int) -> None:
+    def _deny_all(self, error: Exception, offset: int) -> None:
         """Deny everything from now on: the authorizer no longer agrees with the log."""
         self._authorizer.is_ready = False
         self._authorizer.version += 1

@@ -6,7 +6,7 @@ from kustos.gateway.workers.followers import WorkerFollowers
 from kustos.gateway.workers.gateway import WorkerGateway, WriterGateway
 from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase
 from kustos.gateway.workers.link import WriterLink
-from kustos.gateway.workers.listener import hold_lock, outlive_earlier
+from kustos.gateway.workers.listener import await_earlier_workers, hold_lock
 from kustos.gateway.workers.messages import Levels, QuorumLost, Reload, Welcome
 from kustos.gateway.workers.pool import WorkerPool, WorkerPoolSettings
 from kustos.gateway.workers.store import WorkerStore
@@ -28,6 +28,6 @@ __all__ = [
     "WorkerStore",
     "WriterGateway",
     "WriterLink",
+    "await_earlier_workers",
     "hold_lock",
-    "outlive_earlier",
 ]

@@ -54,8 +54,8 @@ class Channel(asyncio.Protocol):
         self._reader: Final = FrameReader(FRAME_MAX_BYTES)
         self._transport: asyncio.Transport | None = None
         self._is_lost = False
-        self._room: Final = asyncio.Event()
-        self._room.set()
+        self._is_drained: Final = asyncio.Event()
+        self._is_drained.set()
         self._waiting: Final[deque[tuple[object, int]]] = deque()
         self._waiting_bytes = 0
         self._is_paused = False
@@ -138,17 +138,17 @@ class Channel(asyncio.Protocol):
         if transport.get_write_buffer_size() > UNSENT_MAX_BYTES:
             self.close("the other end does not read")
 
-    async def room(self) -> None:
+    async def drain(self) -> None:
         """Return when the other end has read most of the sent bytes, or is gone."""
-        await self._room.wait()
+        await self._is_drained.wait()
 
     def pause_writing(self) -> None:
-        """Make callers of `room` wait."""
-        self._room.clear()
+        """Make callers of `drain` wait."""
+        self._is_drained.clear()
 
     def resume_writing(self) -> None:
-        """Resume callers of `room`."""
-        self._room.set()
+        """Resume callers of `drain`."""
+        self._is_drained.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report that the other end is gone."""
@@ -159,7 +159,7 @@ class Channel(asyncio.Protocol):
         if self._is_lost:
             return
         self._is_lost = True
-        self._room.set()
+        self._is_drained.set()
         if self._transport is not None:
             self._transport.abort()
         self._on_lost(reason)

@@ -130,11 +130,11 @@ class WorkerFollowers:
         """Notify every worker, also later ones, that the metadata can never become current again."""
         self.broadcast(QuorumLost())
 
-    def tell_login_failed(self, host: str, told_by: WorkerHandle | None = None) -> None:
+    def broadcast_failed_login(self, host: str, sender: WorkerHandle | None = None) -> None:
         """Make the other serving workers count a failed login; a worker that loads must not be delayed."""
         frame = encode(LoginFailed(host))
         for worker in self.workers.values():
-            if worker is not told_by and worker.phase is WorkerPhase.SERVING and worker.channel is not None:
+            if worker is not sender and worker.phase is WorkerPhase.SERVING and worker.channel is not None:
                 worker.channel.send_frame(frame)
 
     async def close(self) -> None:
@@ -152,7 +152,7 @@ async def _send_image(worker: WorkerHandle, channel: Channel, image: MetadataIma
         pieces = snapshot_pieces(following.records(), epoch=epoch, timestamp_ms=0)
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             channel.send(SnapshotBatch(end_offset, epoch, piece))
-            await channel.room()
+            await channel.drain()
         following = worker.image_sent()
 
 

@@ -23,7 +23,7 @@ class WriterGateway(Gateway):
     def login_failed(self, host: str) -> None:
         """Count a failed login in all processes of the node."""
         super().login_failed(host)
-        self._followers.tell_login_failed(host)
+        self._followers.broadcast_failed_login(host)
 
 
 class WorkerGateway(Gateway):
@@ -66,9 +66,9 @@ class WorkerGateway(Gateway):
         super().login_failed(host)
         self._link.login_failed(host)
 
-    def turn_away(self, number: int, reason: str) -> None:
+    def close_connection(self, number: int, reason: str) -> None:
         """Close a connection beyond the node's limit, or one that has not authenticated."""
         connection = self._by_number.get(number)
-        if connection is not None and not (reason == NODE_IS_FULL and self.admission.make_room()):
+        if connection is not None and not (reason == NODE_IS_FULL and self.admission.evict_unauthenticated()):
             self.admission.note_refusal(reason, connection.host)
             connection.close(reason, logged=False)

@@ -29,6 +29,7 @@ from kustos.gateway.workers.messages import (
     Applied,
     Arrived,
     ChangeAnswer,
+    CloseConnection,
     Current,
     Drain,
     Drained,
@@ -46,7 +47,6 @@ from kustos.gateway.workers.messages import (
     Serving,
     SnapshotBatch,
     Stop,
-    TurnAway,
     Welcome,
     WorkerStatus,
 )
@@ -87,7 +87,7 @@ class LinkedNode(Protocol):
     def take_levels(self, levels: Mapping[str, str]) -> None:
         """Apply the log levels of the node."""
 
-    def turn_away(self, number: int, reason: str) -> None:
+    def close_connection(self, number: int, reason: str) -> None:
         """Close a connection beyond the node's limit."""
 
     def login_failed(self, host: str) -> None:
@@ -157,10 +157,10 @@ class WriterLink:
                 case SnapshotBatch() | LogBatch():
                     self._take(message)
                     self._follow_store()
-                case Current(as_of_ms):
-                    self._node.current(as_of_ms)
-                case _:
+                case Welcome() | OpenListeners() | ChangeAnswer() | Look() | Drain() | Fence() | Stop():
                     self._perform(message)
+                case _:
+                    self._inform_node(message)
         except Exception as error:  # noqa: BLE001 - logged in there
             self._fail(error)
         return None
@@ -236,13 +236,13 @@ class WriterLink:
                 # `Stop`
                 (self.hurried if self._is_stopping else self.ended).set()
                 self._is_stopping = True
-            case _:
-                self._pass_on(message)
 
-    def _pass_on(self, message: object) -> None:
+    def _inform_node(self, message: object) -> None:
         match message:
-            case TurnAway(number, reason):
-                self._node.turn_away(number, reason)
+            case Current(as_of_ms):
+                self._node.current(as_of_ms)
+            case CloseConnection(number, reason):
+                self._node.close_connection(number, reason)
             case LoginFailed(host):
                 self._node.login_failed(host)
             case Levels(levels):

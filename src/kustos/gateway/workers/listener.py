@@ -43,7 +43,7 @@ def hold_lock(directory: Path) -> int:
     return descriptor
 
 
-async def outlive_earlier(directory: Path) -> None:
+async def await_earlier_workers(directory: Path) -> None:
     """Return when no worker of an earlier run lives; raise `WorkerStartError` if one remains."""
     try:
         descriptor = _open_lock(directory)
@@ -89,7 +89,7 @@ class WorkerListener:
         """Listen; raise `WorkerStartError` or OSError."""
         self._directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         self._directory.chmod(DIRECTORY_MODE)
-        await outlive_earlier(self._directory)
+        await await_earlier_workers(self._directory)
         (self._directory / SOCKET_NAME).unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:

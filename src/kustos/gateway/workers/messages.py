@@ -93,7 +93,7 @@ class ChangeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnAway:
+class CloseConnection:
     """The node has too many connections: close this one."""
 
     id: int
@@ -223,7 +223,7 @@ _WRITERS: Final = (
     QuorumLost,
     OpenListeners,
     ChangeAnswer,
-    TurnAway,
+    CloseConnection,
     LoginFailed,
     Look,
     Drain,

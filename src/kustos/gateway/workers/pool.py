@@ -24,6 +24,7 @@ from kustos.gateway.workers.listener import WorkerListener
 from kustos.gateway.workers.messages import (
     Applied,
     Arrived,
+    CloseConnection,
     Drained,
     Fenced,
     Left,
@@ -33,7 +34,6 @@ from kustos.gateway.workers.messages import (
     Serving,
     Stop,
     Submit,
-    TurnAway,
     Welcome,
     WorkerStatus,
 )
@@ -234,12 +234,12 @@ class WorkerPool:
             case Arrived(number, host):
                 refusal = self.connections.arrived(worker, number, host)
                 if refusal is not None:
-                    channel.send(TurnAway(number, refusal))
+                    channel.send(CloseConnection(number, refusal))
             case Left(number):
                 self.connections.left(worker, number)
             case LoginFailed(host):
                 self._owner.login_failed(host)
-                self.followers.tell_login_failed(host, worker)
+                self.followers.broadcast_failed_login(host, worker)
 
     def _lost(self, worker: WorkerHandle, reason: str) -> None:
         if not self.followers.is_stopping:

@@ -53,7 +53,7 @@ class TokenSecret:
         text = b"salt\0%b\0%b" % (mechanism.mechanism_name.encode(), token_id.encode())
         return base36_text(hmac.digest(self._salt_key, text, "sha512")).encode()
 
-    def nobodys_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
+    def unusable_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
         """Return a stored key and a server key that no password has."""
         own = self.hmac("\0kustos keys")
         stored, server = (
@@ -121,18 +121,18 @@ class TokenCredentials:
     could be distinguished from a nonexistent one, whose salt never changes.
     """
 
-    __slots__ = ("_kept", "_nobodys", "_secret")
+    __slots__ = ("_kept", "_secret", "_unusable_keys")
 
     def __init__(self, secret: TokenSecret) -> None:
         self._secret = secret
-        self._nobodys = {each: secret.nobodys_keys(each) for each in ScramMechanism}
+        self._unusable_keys = {each: secret.unusable_keys(each) for each in ScramMechanism}
         # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
         self._kept: OrderedDict[tuple[str, ScramMechanism], ScramCredential] = OrderedDict()
 
     def known(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         """Return the cached credential, else one that no proof matches; both have the id's salt."""
         salt = self._secret.salt(token_id, mechanism)
-        nobodys = ScramCredential(salt, *self._nobodys[mechanism], MIN_ITERATIONS)
+        nobodys = ScramCredential(salt, *self._unusable_keys[mechanism], MIN_ITERATIONS)
         key = (token_id, mechanism)
         kept = self._kept.get(key)
         if kept is None:

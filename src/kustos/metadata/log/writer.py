@@ -22,7 +22,7 @@ from kustos.metadata.log.policy import (
 )
 from kustos.metadata.log.reader import ActiveSegment, LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
-from kustos.runtime import Clock, FixedFile, Storage, is_out_of_descriptors, is_out_of_room, words_of
+from kustos.runtime import Clock, FixedFile, Storage, is_out_of_descriptors, is_out_of_space, words_of
 from kustos.wire import HEADER_SIZE_BYTES, RecordBatch, batch_of
 
 Values = tuple[bytes, ...]
@@ -258,7 +258,7 @@ class LogWriter:
                 self._file.append(bytes(data))
             except OSError as error:
                 # batches of this call that are on the disk already could not be taken back
-                if not is_out_of_room(error) or self.written_bytes != self._synced_before:
+                if not is_out_of_space(error) or self.written_bytes != self._synced_before:
                     raise
                 self._take_back()
                 raise LogFullError(
@@ -283,7 +283,7 @@ class LogWriter:
             file = self._storage.open_append(path)
         except OSError as error:
             # a file that was created, but whose name may not be durable, must not stay behind
-            is_unchanged = is_out_of_room(error) and not self._storage.exists(path)
+            is_unchanged = is_out_of_space(error) and not self._storage.exists(path)
             if not (is_unchanged or is_out_of_descriptors(error)):
                 raise
             _log.warning(
@@ -303,7 +303,7 @@ class LogWriter:
                 self._partition / layout.ACTIVE_SEGMENT, layout.encode_active_segment(base_offset)
             )
         except OSError as error:
-            if not (is_out_of_descriptors(error) or is_out_of_room(error)):
+            if not (is_out_of_descriptors(error) or is_out_of_space(error)):
                 raise
             self._active_is_named = False
             _log.warning("the last segment has yet to be written down", reason=words_of(error))

@@ -235,7 +235,7 @@ def remember(exchange: Exchange, plan: FetchPlan, response: Message) -> None:
         plan.session.epoch = next_epoch(plan.session.epoch)
         plan.session.partitions = plan.wanted
         plan.session.upstream = plan.allowed
-        sessions.make_room()
+        sessions.evict_oldest()
 
 
 def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -> Effects[Message]:

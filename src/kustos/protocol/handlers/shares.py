@@ -262,7 +262,7 @@ def remember(exchange: Exchange, plan: SharePlan, member: MemberKey, *, failed: 
         plan.session.epoch = next_epoch(epoch)
         plan.session.upstream = plan.upstream
         plan.session.partitions = plan.held
-        sessions.make_room()
+        sessions.evict_oldest()
 
 
 def refused_partitions(exchange: Exchange, plan: SharePlan) -> Effects[list[Message]]:

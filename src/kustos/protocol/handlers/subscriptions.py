@@ -92,12 +92,12 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
     if says_nothing and now.sent == before.sent:
         subscriptions.keep(member, now, now.names)
         return Relay()
-    answer: UpstreamAnswer = yield Ask(told_upstream(request, now, names))
+    answer: UpstreamAnswer = yield Ask(heartbeat_for_upstream(request, now, names))
     if answer.message.error_code == NONE:
         subscriptions.keep(member, now, now.names)
     else:
         subscriptions.forget(member)
-    return Reply(told_clients(answer, now))
+    return Reply(answer_for_client(answer, now))
 
 
 def learned(exchange: Exchange) -> Effects[Subscription | None]:
@@ -160,13 +160,13 @@ def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) ->
     return found
 
 
-def told_upstream(request: Message, now: Subscription, names: list[str]) -> Message:
+def heartbeat_for_upstream(request: Message, now: Subscription, names: list[str]) -> Message:
     """Return the heartbeat with the topics by name, and an expression that quotes the member's."""
     kept = "" if now.pattern is None else shown_upstream(now.pattern.text, now.names)
     return request.replace(subscribed_topic_names=names, subscribed_topic_regex=kept)
 
 
-def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
+def answer_for_client(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
     """Return upstream's answer; if its error text quotes the expression, replace it with the member's."""
     text = answer.message.error_message
     if text is None or now.pattern is None:

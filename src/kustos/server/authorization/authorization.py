@@ -14,7 +14,7 @@ from kustos.authorizer import (
     SharedRules,
     StandardAuthorizerPlugin,
 )
-from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, discard
+from kustos.gateway.apis import CustomContextAuthorizer, UnusedDecider, discard
 from kustos.gateway.metrics import AclPosition, FixedPosition
 from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.store import AuthorizerPublisher, DecidedOffset, MetadataSource
@@ -122,7 +122,7 @@ class CustomAuthorization:
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer: Final = authorizer
         self.context_authorizer: Final = CustomContextAuthorizer(authorizer)
-        self.decider = NobodyDecides
+        self.decider = UnusedDecider
 
     def load(self) -> None:
         """Do nothing: it loads its own ACLs."""

@@ -23,7 +23,7 @@ from kustos.gateway.workers import (
     WorkerPoolSettings,
     WorkerStartError,
     WriterGateway,
-    outlive_earlier,
+    await_earlier_workers,
 )
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.runtime import naming_the_setting
@@ -101,7 +101,7 @@ class WorkerPoolNode:
 
         Raise what `Node.open` raises, or `WorkerStartError` if workers of an earlier run still live.
         """
-        await outlive_earlier(workers_directory(settings))
+        await await_earlier_workers(workers_directory(settings))
         workers, figures = settings.workers, NodeFigures()
         followers = WorkerFollowers(workers.count, workers.apply_timeout_ms)
         metadata = NodeMetadata.open(settings, followers)
@@ -213,7 +213,7 @@ async def open_node(settings: KustosSettings, properties: Mapping[str, str]) -> 
     if settings.workers.count > 1:
         return await WorkerPoolNode.open(settings, properties)
     # the workers of an earlier run must not go on where one process serves now
-    await outlive_earlier(workers_directory(settings))
+    await await_earlier_workers(workers_directory(settings))
     return await Node.open(settings)
 
 

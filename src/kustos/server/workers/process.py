@@ -151,10 +151,10 @@ class WorkerNode:
         """Take over the log levels of the node."""
         LOG_LEVELS.take_over(levels)
 
-    def turn_away(self, number: int, reason: str) -> None:
+    def close_connection(self, number: int, reason: str) -> None:
         """Close a connection that the node has no room for."""
         if self.node is not None and isinstance(self.node.gateway, WorkerGateway):
-            self.node.gateway.turn_away(number, reason)
+            self.node.gateway.close_connection(number, reason)
 
     def login_failed(self, host: str) -> None:
         """Count a failed login in another process."""
