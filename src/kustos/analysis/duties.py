@@ -3,12 +3,12 @@
     version: 1
     duties:
       - id: four-eyes
-        whoever: WRITE topics under payments.
+        who_can: WRITE topics under payments.
         must_not: READ or WRITE topic approvals
         but: User:auditor and User:admin-*
-        reason: nobody approves what they paid
+        reason: payers must not approve payments
 
-`whoever` and `must_not` are sentences of policy files without their principals and hosts; `but` names exempt
+`who_can` and `must_not` are sentences of policy files without their principals and hosts; `but` names exempt
 principals. One operation on one name of each side is enough to break a duty. Super users break all duties
 and only count with `super_users: true`.
 """
@@ -35,10 +35,10 @@ DUTIES_MAX: Final = 1_000
 REGIONS_MAX: Final = 100_000
 """Regions of one side; more would be unreadable."""
 
-_KEYS: Final = ("id", "whoever", "must_not", "but", "reason", "super_users")
-_NEEDED_KEYS: Final = ("whoever", "must_not")
+_KEYS: Final = ("id", "who_can", "must_not", "but", "reason", "super_users")
+_NEEDED_KEYS: Final = ("who_can", "must_not")
 EVERYONE: Final = PolicyPrincipals((), is_everyone_but=True)
-NOBODY: Final = PolicyPrincipals(())
+NO_PRINCIPAL: Final = PolicyPrincipals(())
 
 
 class DutySide(NamedTuple):
@@ -60,18 +60,18 @@ class DutySide(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
-    """A declared rule: who can do `whoever` must not be able to do `must_not`, except `exempt`."""
+    """A declared rule: principals that can do `who_can` must not be able to do `must_not`, unless exempt."""
 
     duty_id: str
-    whoever: DutySide
+    who_can: DutySide
     must_not: DutySide
-    exempt: PolicyPrincipals = NOBODY
+    exempt: PolicyPrincipals = NO_PRINCIPAL
     reason: str | None = None
     counts_super_users: bool = False
 
     def text(self) -> str:
         """Return the rule in words."""
-        return f"whoever may {self.whoever.sentence} must not {self.must_not.sentence}"
+        return f"principals that may {self.who_can.sentence} must not {self.must_not.sentence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Breach:
 
     duty: Duty
     principal: str
-    whoever: Region
+    who_can: Region
     must_not: Region
     without: tuple[str, ...] = ()
 
@@ -102,12 +102,12 @@ def _duty(reader: SentenceFile, node: yaml.Node, number: int) -> Duty:
     for key in _NEEDED_KEYS:
         if key not in fields:
             raise reader.wrong(node, key, "is missing")
-    exempt = NOBODY
+    exempt = NO_PRINCIPAL
     if "but" in fields:
         exempt = reader.sentence(fields["but"], f"{reader.text(fields['but'])} DESCRIBE cluster").principals
     return Duty(
         duty_id=reader.text(fields["id"]) if "id" in fields else f"duty {number}",
-        whoever=_side(reader, fields["whoever"]),
+        who_can=_side(reader, fields["who_can"]),
         must_not=_side(reader, fields["must_not"]),
         exempt=exempt,
         reason=reader.text(fields["reason"]) if "reason" in fields else None,
@@ -133,7 +133,7 @@ def breaches(
     named = {binding.entry.principal for binding in bindings} | rules.super_users
     named.discard(EVERY_PRINCIPAL)
     for duty in duties:
-        one, other = (_able(bindings, side, rules) for side in (duty.whoever, duty.must_not))
+        one, other = (_able(bindings, side, rules) for side in (duty.who_can, duty.must_not))
         # principals that only `but` names may still have what everyone has
         for principal in sorted(named | {one.text for one in duty.exempt.patterns if not one.is_prefix}):
             is_let_off = principal in rules.super_users and not duty.counts_super_users

@@ -4,7 +4,7 @@ An ALLOW entitles to each operation that its mask in the authorizer's index hold
 type: `ALL` to all of them, `READ` to `DESCRIBE` too (KIP-11). DENYs imply nothing. A DENY that meets an
 entitlement takes a part of it: some principals of `User:*`, some names, some hosts.
 
-It is void exactly if it allows nobody anything. DENYs by name, however many, leave the other names of a
+It is void exactly if it allows nothing to anyone. DENYs by name, however many, leave the other names of a
 pattern and the other principals of `User:*`. So only DENYs that hold all its names and principals make it
 void: one, or several whose hosts together cover its own.
 """

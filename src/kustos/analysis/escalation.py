@@ -127,7 +127,7 @@ class BlastRadius:
 class Escalation:
     """A set of ACLs with known principals and tokens, for many principals.
 
-    `known` are principals that exist beside those that ACLs name, `tokens` the existing delegation tokens.
+    `known` are principals that exist in addition to those in ACLs, `tokens` the delegation tokens.
     `has_tokens` False: delegation tokens are switched off.
     """
 

@@ -43,7 +43,7 @@ def plain_uses(rows: list[Row]) -> set[tuple[str, str]]:
             is_let_off = principal in duty.exempt or (
                 principal == "User:root" and not duty.counts_super_users
             )
-            if not is_let_off and did(principal, duty.whoever) and did(principal, duty.must_not):
+            if not is_let_off and did(principal, duty.who_can) and did(principal, duty.must_not):
                 found.add((duty.duty_id, principal))
     for each in recorded:
         key = (each["resource_type"], each["operation"])

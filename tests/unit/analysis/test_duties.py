@@ -20,11 +20,11 @@ FILE = """
 version: 1
 duties:
   - id: four-eyes
-    whoever: WRITE topics under pay.
+    who_can: WRITE topics under pay.
     must_not: READ or ALTER topic orders
     but: User:carol
-    reason: nobody approves what they paid
-  - whoever: READ every topic
+    reason: payers must not approve payments
+  - who_can: READ every topic
     must_not: DESCRIBE groups under o
     super_users: true
 """
@@ -37,17 +37,17 @@ def test_a_file_of_duties_is_read() -> None:
     assert (first.duty_id, first.reason, first.counts_super_users) == (
         "four-eyes", "nobody approves what they paid", False,
     )  # fmt: skip
-    assert first.text() == "whoever may WRITE topics under pay. must not READ or ALTER topic orders"
+    assert first.text() == "principals that may WRITE topics under pay. must not READ or ALTER topic orders"
     assert "User:carol" in first.exempt
     assert "User:bob" not in first.exempt
     assert (second.duty_id, second.counts_super_users) == ("duty 2", True)
-    assert first.whoever.matches(AclOperation.WRITE, ResourceType.TOPIC, "pay.in")
-    assert not first.whoever.matches(AclOperation.WRITE, ResourceType.GROUP, "pay.in")
+    assert first.who_can.matches(AclOperation.WRITE, ResourceType.TOPIC, "pay.in")
+    assert not first.who_can.matches(AclOperation.WRITE, ResourceType.GROUP, "pay.in")
 
 
 ONE = "version: 1\nduties:\n  - "
-TWO = f"{ONE}whoever: READ topic a\n    must_not: READ topic b\n    "
-SAME = "{id: a, whoever: READ topic a, must_not: READ topic b}"
+TWO = f"{ONE}who_can: READ topic a\n    must_not: READ topic b\n    "
+SAME = "{id: a, who_can: READ topic a, must_not: READ topic b}"
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ SAME = "{id: a, whoever: READ topic a, must_not: READ topic b}"
         ("version: 2\nduties: [a]", 1, "version is 1"),
         ("version: 1\nduties: []", 2, "list of duties"),
         ("version: 1", 1, "is missing"),
-        (f"{ONE}whoever: READ topic a", 3, "is missing"),
-        (f"{ONE}whoever: READ topic a\n    must_not: FLY topic a", 4, "not an operation"),
-        (f"{ONE}whoever: READ topic a from 10.0.0.1\n    must_not: READ topic b", 3, "neither principals"),
-        (f"{ONE}whoever: but User:a READ topic a\n    must_not: READ topic b", 3, "neither principals"),
+        (f"{ONE}who_can: READ topic a", 3, "is missing"),
+        (f"{ONE}who_can: READ topic a\n    must_not: FLY topic a", 4, "not an operation"),
+        (f"{ONE}who_can: READ topic a from 10.0.0.1\n    must_not: READ topic b", 3, "neither principals"),
+        (f"{ONE}who_can: but User:a READ topic a\n    must_not: READ topic b", 3, "neither principals"),
         (f"{TWO}but: everybody", 5, "principal"),
         (f"{TWO}why: x", 5, "nothing is called so"),
-        (f"{ONE}whoever: READ topic a\n    whoever: READ topic b", 4, "is there twice"),
+        (f"{ONE}who_can: READ topic a\n    who_can: READ topic b", 4, "is there twice"),
         (f"{TWO}super_users: yes", 5, "`true` or `false`"),
         ("version: 1\nduties: {", 2, "not YAML"),
         (f"{ONE}{SAME}\n  - {SAME}", 4, "another duty"),
@@ -118,7 +118,7 @@ def test_breaches_by_grant_are_those_that_asking_finds(acls: list[AclBinding], i
             )
             if (
                 not is_let_off
-                and may(authorizer, principal, duty.whoever, names)
+                and may(authorizer, principal, duty.who_can, names)
                 and may(authorizer, principal, duty.must_not, names)
             ):
                 expected.add((duty.duty_id, principal))
@@ -128,7 +128,7 @@ def test_breaches_by_grant_are_those_that_asking_finds(acls: list[AclBinding], i
         if breach.principal == "User:*":
             others = {*PRINCIPALS, "User:nobody-names"} - named - set(breach.without)
             found |= {(breach.duty.duty_id, one) for one in others if one not in breach.duty.exempt}
-            assert breach.whoever.principals.is_everyone_but
+            assert breach.who_can.principals.is_everyone_but
         else:
             found.add((breach.duty.duty_id, breach.principal))
     assert found == expected
@@ -136,7 +136,7 @@ def test_breaches_by_grant_are_those_that_asking_finds(acls: list[AclBinding], i
 
 def test_a_duty_that_exempts_everyone_finds_nothing() -> None:
     everyone = parse_duties(
-        "version: 1\nduties: [{whoever: READ topic a, must_not: READ topic a, but: everyone}]"
+        "version: 1\nduties: [{who_can: READ topic a, must_not: READ topic a, but: everyone}]"
     )
     assert isinstance(everyone[0], Duty)
     assert list(breaches([acl("User:a", "READ", "TOPIC", "a")], everyone)) == []

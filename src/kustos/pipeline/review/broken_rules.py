@@ -84,7 +84,7 @@ def _by_duties(acls: AclsInForce, duties: Iterable[Duty], as_of: datetime) -> It
             "rule_id": duty.duty_id,
             "rule": duty.text(),
             "why": duty.reason,
-            "whoever": breach.whoever.to_json(),
+            "who_can": breach.who_can.to_json(),
             "must_not": breach.must_not.to_json(),
             "without": list(breach.without),
         }
@@ -152,7 +152,7 @@ class _Claims:
         for number, duty in enumerate(self._duties):
             is_let_off = principal in duty.exempt or (is_super and not duty.counts_super_users)
             if is_allowed and not is_let_off:
-                for side, thing in enumerate((duty.whoever, duty.must_not)):
+                for side, thing in enumerate((duty.who_can, duty.must_not)):
                     if thing.matches(acl_operation, resource_type, name):
                         found.append((number, side))
         for number, statement in enumerate(self._statements, start=len(self._duties)):
@@ -225,9 +225,9 @@ def _by_use(
         each.groupBy("principal", "rule")
         .agg(
             sql.count_distinct("side").alias("_sides"),
-            sql.sum(sql.coalesce(on(0, count), zero)).alias("whoever_event_count"),
+            sql.sum(sql.coalesce(on(0, count), zero)).alias("who_can_event_count"),
             sql.sum(sql.coalesce(on(1, count), zero)).alias("must_not_event_count"),
-            sql.min(on(0, sql.col("sample_event_id"))).alias("whoever_sample_event_id"),
+            sql.min(on(0, sql.col("sample_event_id"))).alias("who_can_sample_event_id"),
             sql.min(on(1, sql.col("sample_event_id"))).alias("must_not_sample_event_id"),
             sql.min("first_time").alias("first_time"),
             sql.max("last_time").alias("last_time"),
@@ -245,9 +245,9 @@ def _use_columns(broken: DataFrame, at: Column) -> DataFrame:
             "rule_id",
             sql.col("text").alias("rule"),
             "why",
-            "whoever_event_count",
+            "who_can_event_count",
             "must_not_event_count",
-            "whoever_sample_event_id",
+            "who_can_sample_event_id",
             "must_not_sample_event_id",
         )
     )
@@ -263,7 +263,7 @@ def _use_columns(broken: DataFrame, at: Column) -> DataFrame:
         "day": sql.to_date(at),
         "first_time": sql.col("first_time"),
         "last_time": sql.col("last_time"),
-        "event_count": sql.col("whoever_event_count") + sql.col("must_not_event_count"),
+        "event_count": sql.col("who_can_event_count") + sql.col("must_not_event_count"),
         "reason": reason,
         "evidence": evidence,
     }
