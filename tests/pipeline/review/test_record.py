@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.queries.record import RecordCoverage, record_of
-from kustos.pipeline.review import access_review, acl_findings, removable_together
+from kustos.pipeline.review.access import access_review
+from kustos.pipeline.review.findings import acl_findings, removable_together
 from testkit.review_rows import START, acl, history, rollup, row
 from testkit.seeds import Drawing
 from tests.pipeline.plain_record import is_enough as plainly_enough
@@ -109,7 +110,7 @@ def test_unused_is_said_only_of_covered_days_in_which_the_acl_existed(
 
 def test_what_the_record_only_suggests_is_neither_safe_nor_unsafe_to_remove(spark: SparkSession) -> None:
     """A topic that does not exist is found at once; that its ACL can go is said when the record is long."""
-    from kustos.pipeline.review import Existing
+    from kustos.pipeline.review.existing_names import Existing
 
     acls, existing = AclsInForce.of("t", [OLD]), Existing.of(topics=["beats"])
     for first, said in ((45, None), (0, True)):

@@ -100,7 +100,7 @@ class EntitlementFiles:
 
     def write_details(self, spark: Any, path: Path) -> None:
         """Write the accesses behind the chosen entitlements."""
-        from kustos.pipeline.review import chosen_rows
+        from kustos.pipeline.review.access import chosen_rows
         from kustos.signoff import review_csv
 
         accesses = chosen_rows(self.tables.read(spark, "access_review"), self._choice)
@@ -130,7 +130,7 @@ class EntitlementFiles:
 
         They are compared before they are narrowed: a part of a row that stayed the same has not changed.
         """
-        from kustos.pipeline.review import chosen_rows
+        from kustos.pipeline.review.access import chosen_rows
 
         table = self.tables.read(spark, "entitlements")
         if self._former is None and not self._choice.is_everything:
@@ -143,7 +143,7 @@ class EntitlementFiles:
     def _gone(self, spark: Any) -> list[dict[str, Any]]:
         """Return the chosen rows that are gone, with their uses up to the end of their ACLs."""
         from kustos.pipeline.history import read_history
-        from kustos.pipeline.review import with_uses_until_revoked
+        from kustos.pipeline.review.revoked import with_uses_until_revoked
         from kustos.pipeline.task_errors import task_errors
 
         cluster = self.tables.chosen_cluster.name

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kustos.cli.pipeline.entitlements import EntitlementFiles
     from kustos.pipeline.configuration import PipelineConfiguration
     from kustos.pipeline.deciding import AclsInForce
-    from kustos.pipeline.review import Existing
+    from kustos.pipeline.review.existing_names import Existing
     from kustos.pipeline.review.job import ReviewQuestion
     from kustos.signoff import Document, RowChoice
 
@@ -204,7 +204,7 @@ def _existing(configuration: "PipelineConfiguration") -> "Existing":
     """Return the names in the files of the configuration; raise a usage error for an unreadable file."""
     from kustos.cli.pipeline.inputs import names_of
     from kustos.pipeline.configuration import ExistingSettings
-    from kustos.pipeline.review import Existing
+    from kustos.pipeline.review.existing_names import Existing
 
     files = configuration.existing or ExistingSettings()
     return Existing.of(

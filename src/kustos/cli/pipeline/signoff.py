@@ -295,7 +295,7 @@ def _replayed(document: Any, config: Path) -> "tuple[ReviewChanges, RecordCovera
     """Return the changes with the result of a replay of all recorded use up to now, and the record."""
     from kustos.cli.pipeline.inputs import of_cluster, todays_acls
     from kustos.pipeline.queries.record import record_of
-    from kustos.pipeline.review import lost_uses
+    from kustos.pipeline.review.access import lost_uses
     from kustos.signoff import changes_of
 
     configuration = configured(config)

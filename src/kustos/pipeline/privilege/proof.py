@@ -27,7 +27,7 @@ from kustos.pipeline.privilege.recommendations import recommend_for, recommended
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.queries.record import RecordCoverage, longest_gap_days, recorded_days
-from kustos.pipeline.review import DORMANT_DAYS
+from kustos.pipeline.review.access import DORMANT_DAYS
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 from kustos.pipeline.tables.parquet_reader import within_days
 

@@ -22,7 +22,7 @@ from kustos.pipeline.report.answers import (
 from kustos.pipeline.report.charts import Bar, Chart, chart_of
 from kustos.pipeline.report.logins import Logins, collect_logins
 from kustos.pipeline.report.news import News, collect_news
-from kustos.pipeline.review import with_team
+from kustos.pipeline.review.period import with_team
 
 MATRIX_PRINCIPALS: Final = 20
 """Rows of the heat map: what fits on a printed page; the rest is summed as others."""

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from kustos.pipeline.report.charts import short
 from kustos.pipeline.report.model import Report
-from kustos.pipeline.review import team_of
+from kustos.pipeline.review.period import team_of
 
 MAXIMUM_NAME_CHARACTERS: Final = 80
 """A longer name is cut in the page: Kafka's own names end at 249, an attacker's don't."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kustos.analysis import Duty, Policy
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.queries.record import RecordCoverage
-    from kustos.pipeline.review import Existing
+    from kustos.pipeline.review.existing_names import Existing
     from kustos.pipeline.tables import Tables
 
 REVIEW_STEPS: Final = (
@@ -71,13 +71,10 @@ def _review(
     """Return what the record covers, and the rows of each table, which are computed already."""
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.queries.record import record_of
-    from kustos.pipeline.review import (
-        NOTHING_KNOWN,
-        access_review,
-        entitlement_rows,
-        review_questions,
-        supports,
-    )
+    from kustos.pipeline.review.access import access_review, review_questions
+    from kustos.pipeline.review.entitled import entitlement_rows
+    from kustos.pipeline.review.existing_names import NOTHING_KNOWN
+    from kustos.pipeline.review.supports import supports
 
     progress(REVIEW_STEPS[0])
     history, scram_history = _histories(spark, question.metadata)
@@ -132,7 +129,9 @@ def _findings(
     spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, **known: Any
 ) -> "DataFrame":
     """Return the findings about ACLs, and those about broken rules if the question has rules."""
-    from kustos.pipeline.review import NOTHING_KNOWN, acl_findings, rule_findings
+    from kustos.pipeline.review.broken_rules import rule_findings
+    from kustos.pipeline.review.existing_names import NOTHING_KNOWN
+    from kustos.pipeline.review.findings import acl_findings
 
     found = acl_findings(
         spark,
