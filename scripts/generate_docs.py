@@ -38,6 +38,7 @@ from kustos.wire import ApiKey
 from scripts.dashboard import dashboard
 from scripts.guard_pages import authorization, operations_module, readme
 from scripts.pages import REFERENCE, WIDE, page, table
+from scripts.table_pages import pipeline_tables
 
 
 def audit_fields() -> str:
@@ -285,6 +286,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "connection-states.md": life_cycles,
     "metrics.md": metrics,
     "lint.md": lint,
+    "pipeline-tables.md": pipeline_tables,
     "../../README.md": readme,
     "../../src/kustos/cli/acls/required_operations.py": operations_module,
     "../../deploy/grafana/kustos.json": dashboard,

@@ -24,9 +24,9 @@ from kustos.pipeline.review.job import ReviewQuestion, run_review
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.layout import AUDIT_ROLLUP, stored_schema
+from kustos.pipeline.tables.layout import AUDIT_ROLLUP, RUNS, stored_schema
 from kustos.pipeline.tables.rollup.days import write_rollup
-from kustos.pipeline.tables.runs import RUNS, UPKEEP
+from kustos.pipeline.tables.runs import UPKEEP
 from kustos.pipeline.tables.transaction import Write
 
 DORMANT_DAYS: Final = 3

@@ -100,9 +100,9 @@ def test_answers_on_one_cluster_leave_those_on_others(spark: SparkSession, tmp_p
         ("east", "again"),
         ("west", "of west"),
     ]
-    tables.of_cluster("west").replace("replay_flips", finding(spark, "flip"))
-    assert rows(tables.of_cluster("east"), spark, "replay_flips", "finding_id") == []
-    assert rows(tables.of_cluster("west"), spark, "replay_flips", "finding_id") == [("flip",)]
+    tables.of_cluster("west").replace("flips_of_mine", finding(spark, "flip"))
+    assert rows(tables.of_cluster("east"), spark, "flips_of_mine", "finding_id") == []
+    assert rows(tables.of_cluster("west"), spark, "flips_of_mine", "finding_id") == [("flip",)]
 
 
 def test_answers_on_clusters_that_rows_name_by_ids_leave_each_other(

@@ -11,9 +11,9 @@ from pyarrow import parquet
 
 from kustos.pipeline.tables import InputFile, TablesDamagedError, TablesError, delta
 from kustos.pipeline.tables import runs as runs_module
+from kustos.pipeline.tables.layout import RUNS
 from kustos.pipeline.tables.runs import (
     RUN,
-    RUNS,
     RUNS_SCHEMA,
     UPKEEP,
     Row,

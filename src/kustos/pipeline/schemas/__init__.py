@@ -39,12 +39,14 @@ from kustos.pipeline.schemas.events import (
     event_struct,
     relaxed,
 )
+from kustos.pipeline.schemas.meanings import RULE_FIELDS, meaning_of, unit_of
 from kustos.pipeline.schemas.replay import (
     FLIPS_BY_KIND_SCHEMA,
     FLIPS_BY_PRINCIPAL_SCHEMA,
     FLIPS_BY_RESOURCE_SCHEMA,
     FLIPS_SCHEMA,
 )
+from kustos.pipeline.schemas.runs import INPUTS_SCHEMA, RUNS_SCHEMA
 
 __all__ = [
     "ACCESS_COUNTS_SCHEMA",
@@ -69,6 +71,7 @@ __all__ = [
     "FLIPS_BY_RESOURCE_SCHEMA",
     "FLIPS_SCHEMA",
     "FOUND_ANOMALIES_SCHEMA",
+    "INPUTS_SCHEMA",
     "JUDGED_SCHEMA",
     "LINES_SCHEMA",
     "METADATA_RANGE_SCHEMA",
@@ -78,10 +81,14 @@ __all__ = [
     "REQUIRED_FIELDS",
     "REQUIRED_SECURITY_FIELDS",
     "ROLLUP_GRAIN",
+    "RULE_FIELDS",
     "RULE_SCHEMA",
+    "RUNS_SCHEMA",
     "SCRAM_CREDENTIAL_HISTORY_SCHEMA",
     "SECURITY_EVENTS_SCHEMA",
     "SECURITY_SCHEMA",
     "event_struct",
+    "meaning_of",
     "relaxed",
+    "unit_of",
 ]

@@ -31,11 +31,11 @@ from kustos.pipeline.tables.deduplication.outcomes import SECRET_CHARACTERS, con
 from kustos.pipeline.tables.delta import DataFile
 from kustos.pipeline.tables.integrity import check_number, faults, files_by_log, orphans, remedy, run_of
 from kustos.pipeline.tables.key_numbers import Numbers, numbers_of_keys
-from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_ROLLUP, SECURITY_EVENTS
+from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_ROLLUP, RUNS, SECURITY_EVENTS
 from kustos.pipeline.tables.parquet_reader import BATCH_ROWS
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 from kustos.pipeline.tables.rollup.days import GROUP_BYTES_MAX, GROUP_FILES_MAX
-from kustos.pipeline.tables.runs import RUNS, State
+from kustos.pipeline.tables.runs import State
 from kustos.pipeline.tables.store import Tables
 from kustos.runtime import SystemEntropy, quoted, reason_of
 

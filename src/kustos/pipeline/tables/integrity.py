@@ -30,6 +30,7 @@ from kustos.pipeline.places import (
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import foreign_operations, removed_files
 from kustos.pipeline.tables.delta import DataFile
+from kustos.pipeline.tables.layout import RUNS, Loss, loss_of
 from kustos.runtime import listed, quoted, reason_of
 
 SNAPSHOTS_MAX: Final = 64
@@ -40,24 +41,6 @@ REQUESTS_MAX: Final = 64
 
 DIGEST_BYTES: Final = 16
 """As no two lists of files share by chance."""
-
-RECORDS: Final = frozenset(
-    {
-        "audit_raw",
-        "audit_events",
-        "security_events",
-        "quarantine",
-        "anomalies",
-        "anomaly_states",
-        "inputs",
-        "runs",
-    }
-)
-"""Tables that kustos cannot make again: what was recorded, and anomalies with what people said about them."""
-
-ROLLUP: Final = "audit_rollup"
-
-RESTORE: Final = "restore it from a backup, or read the audit into a new folder"
 
 _checked: OrderedDict[Place, Sequence[DataFile]] = OrderedDict()
 """The files of each table that this process has checked: a stream opens its tables with each batch."""
@@ -111,12 +94,10 @@ class Mismatch:
 
 def remedy(table: str, *, of_file: bool = False) -> str:
     """Return what to do about a damaged table; `of_file`: about a file whose damage no opening finds."""
-    if table == ROLLUP:
-        rebuilt = "`kustos pipeline run` rebuilds it from the events"
-        return f"if the events are right, remove the file; {rebuilt}" if of_file else rebuilt
-    if table in RECORDS:
-        return RESTORE
-    return "the command that writes this table replaces it when it runs again"
+    loss = loss_of(table)
+    if of_file and loss is Loss.REBUILD:
+        return f"if the events are right, remove the file; {loss.value}"
+    return loss.value
 
 
 def committed_files(place: Place, state: LastRun, table: DeltaTable | None = None) -> tuple[DataFile, ...]:
@@ -133,7 +114,7 @@ def committed_files(place: Place, state: LastRun, table: DeltaTable | None = Non
         files, number = _by_log(place, version, state, table)
     except TablesDamagedError as error:
         raise TablesDamagedError(f"{error}; {remedy(place.name)}") from error
-    if place.name in RECORDS:
+    if loss_of(place.name) is Loss.RESTORE:
         check_number(place, number, state.number)
     for fault in faults(place, files, state, _checked.get(place)):
         raise TablesDamagedError(f"{fault.text}; {remedy(place.name)}")
@@ -289,11 +270,13 @@ def check_number(place: Place, found: int, number: int) -> None:
     """
     if found <= number + 1:
         return
-    runs = place.parent / "runs"
+    runs = place.parent / RUNS
     last = run_of(delta.open_table(runs))
     if found > last + 1:
         what = f"ends at run {last}" if last else "is gone"
-        raise TablesDamagedError(f"`{runs}` {what}, while `{place}` has a commit of run {found}; {RESTORE}")
+        raise TablesDamagedError(
+            f"`{runs}` {what}, while `{place}` has a commit of run {found}; {Loss.RESTORE.value}"
+        )
 
 
 def replaceable(place: Place) -> DeltaTable | None:

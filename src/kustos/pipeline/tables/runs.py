@@ -34,10 +34,10 @@ from kustos.pipeline.tables.delta import (
     write,
     write_file,
 )
-from kustos.pipeline.tables.integrity import RESTORE, Contents, committed_files
+from kustos.pipeline.tables.integrity import Contents, committed_files
+from kustos.pipeline.tables.layout import INPUTS, RUNS, Loss, stored_schema
 from kustos.runtime import reason_of
 
-RUNS, INPUTS = "runs", "inputs"
 RUN, UPKEEP = "run", "upkeep"
 """Kinds of rows: runs that read input, and changes to the layout of the tables."""
 
@@ -77,34 +77,8 @@ STATES_MAX: Final = 16
 RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,190}(@\d{1,18})?")
 """A name; after an `@`, the number of a batch of the stream with this name."""
 
-RUNS_SCHEMA: Final = pa.schema(
-    [
-        ("number", pa.int64()),
-        ("run_id", pa.string()),
-        ("kind", pa.string()),
-        ("summary", pa.string()),
-        ("newest_time_ms", pa.int64()),
-        ("stale_days", pa.list_(pa.string())),
-        ("closed_before", pa.string()),
-        ("versions", pa.string()),
-    ]
-)
-"""`summary` and `versions` are JSON: counts of a run, and the version of each table after it."""
-
-INPUTS_SCHEMA: Final = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("modified_ns", pa.int64()),
-        ("inode", pa.string()),  # 64 bits without a sign, which Delta does not know
-        ("log", pa.string()),
-        ("number", pa.int64()),
-        ("beginning", pa.string()),
-        ("source", pa.string()),
-        ("cluster", pa.string()),
-    ]
-)
-"""`source` is null for an input without one; `cluster` is empty for an input without one."""
+RUNS_SCHEMA: Final = stored_schema(RUNS)
+INPUTS_SCHEMA: Final = stored_schema(INPUTS)
 
 Row = Mapping[str, Any]
 
@@ -286,7 +260,7 @@ def _check_runs(place: Place, rows: Sequence[Row], committed: int) -> None:
     if committed > (0 if last is None else int(last["number"])):
         raise TablesDamagedError(
             f"`{place}` has no row of run {committed}, which its log names: another program has changed the "
-            f"log; {RESTORE}"
+            f"log; {Loss.RESTORE.value}"
         )
     if last is None:
         return
@@ -297,7 +271,8 @@ def _check_runs(place: Place, rows: Sequence[Row], committed: int) -> None:
     if count != len(rows):
         left = f"run {last['number']} (`{last['run_id']}`) left {count}"
         raise TablesDamagedError(
-            f"`{place}` has {len(rows)} rows, but {left}: another program has changed the log; {RESTORE}"
+            f"`{place}` has {len(rows)} rows, but {left}: another program has changed the log; "
+            f"{Loss.RESTORE.value}"
         )
 
 
@@ -314,7 +289,9 @@ def state_of(folder: Place, rows: Iterable[Row]) -> State:
     try:
         return State.of(rows)
     except (ValueError, TypeError, KeyError) as error:
-        raise TablesDamagedError(f"`{folder / RUNS}` cannot be read ({error}); {RESTORE}") from error
+        raise TablesDamagedError(
+            f"`{folder / RUNS}` cannot be read ({error}); {Loss.RESTORE.value}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,9 @@ from kustos.pipeline.tables.layout import (
     AUDIT_ROLLUP,
     BY_DAY,
     GROWING,
+    INPUTS,
     QUARANTINE,
+    RUNS,
     SCHEMAS,
     SECURITY_EVENTS,
     period_of,
@@ -52,8 +54,6 @@ from kustos.pipeline.tables.parquet_reader import check_schemas, read_parquet
 from kustos.pipeline.tables.parquet_writer import write_rows
 from kustos.pipeline.tables.rollup.days import refreshed_state
 from kustos.pipeline.tables.runs import (
-    INPUTS,
-    RUNS,
     UPKEEP,
     InputFile,
     State,

@@ -44,14 +44,13 @@ from kustos.pipeline.tables.integrity import (
     replaceable,
     run_of,
 )
+from kustos.pipeline.tables.layout import INPUTS, RUNS, commented
 from kustos.pipeline.tables.runs import (
     CONTENTS,
     COUNT,
-    INPUTS,
     INPUTS_SCHEMA,
     MARK,
     MAXIMUM_FILES,
-    RUNS,
     RUNS_SCHEMA,
     InputFile,
     State,
@@ -260,7 +259,7 @@ class Transaction:
 
     def _created(self, name: str, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
         place = self.folder / name
-        table = delta.create_table(place, schema, has_days=has_days)
+        table = delta.create_table(place, commented(name, schema), has_days=has_days)
         if delta.files_of(table):  # another run has created it, and written to it
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         return table
@@ -304,7 +303,7 @@ class Transaction:
         Completes the row's summary with the number of rows, and returns the version.
         """
         place = self.folder / RUNS
-        runs = self._runs or delta.create_table(place, RUNS_SCHEMA, has_days=False)
+        runs = self._runs or delta.create_table(place, commented(RUNS, RUNS_SCHEMA), has_days=False)
         if self._runs is None and runs.version() != 0:
             raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
         is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
