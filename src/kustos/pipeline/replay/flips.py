@@ -38,7 +38,7 @@ _LEAST_URGENT: Final = 4
 
 
 def decisions(rollup: DataFrame, shipped: ShippedAcls) -> DataFrame:
-    """Return the table `decisions`: each access of `audit_rollup` beside the ACLs' decision on it."""
+    """Return DECISIONS_SCHEMA: each access of `audit_rollup` beside the ACLs' decision on it."""
     accesses = rollup.groupBy(*_USE, "rule").agg(
         sql.sum("event_count").alias("event_count"),
         sql.sum("reference_count").alias("reference_count"),

@@ -40,8 +40,8 @@ DECISIONS_SCHEMA: Final = StructType(
         StructField("sample_event_id", StringType()),
     ]
 )
-"""Table `decisions`: the recorded decision (`recorded_*`) beside that of other ACLs (`decision`, and `rule`
-as the text of the audit line). An ERROR allows nothing, like DENIED."""
+"""The recorded decision (`recorded_*`) beside that of other ACLs (`decision`, and `rule` as the text of
+the audit line). An ERROR allows nothing, like DENIED."""
 
 JUDGED_SCHEMA: Final = StructType(
     [
