@@ -191,16 +191,15 @@ def run_access_report(
     with staging(out, audit) as folder:
         check_replaceable(out, TABLES)
         readable = readable_files(found, layout, on_unknown_format=on_unknown_format)
-        texts = read_pieces(spark, readable.files)
         with task_errors():
-            written = write_tables(spark, texts, folder, time_zone=time_zone, progress=progress)
-        lines, outcomes = written.lines, written.outcomes
-        check_no_line_lost(lines, outcomes)
+            lines = read_pieces(spark, readable.files)
+            written = write_tables(spark, lines, folder, time_zone=time_zone, progress=progress)
+        check_no_line_lost(written.lines, outcomes := written.outcomes)
         progress(STEPS[3])
         counts, chosen, tables = _narrowed(spark, folder, cluster)
         report = collect_report(
             tables,
-            lines=lines,
+            lines=written.lines,
             outcomes=outcomes,
             files=len(found.files),
             since=last_event_of(out / REPORT_NAME),
@@ -211,7 +210,7 @@ def run_access_report(
         summary = ReportSummary(
             files=len(found.files),
             files_passed_over=len(found.passed_over),
-            lines=lines,
+            lines=written.lines,
             events=outcomes[EVENT],
             security_events=outcomes["security_events"],
             quarantined=outcomes[QUARANTINED],
