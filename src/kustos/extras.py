@@ -12,7 +12,6 @@ from typing import Final
 _ARROW: Final = ("numpy", "pyarrow")
 _SPARK: Final = (
     "pyspark",
-    "py4j",
     "aiokafka",
     "deltalake",
     "pandas",
