@@ -166,12 +166,7 @@ class AclSource:
                 "the source of ACLs is missing, give `--acls` with a file, a metadata directory, "
                 "`kafka://HOST:PORT`, or `-` for standard input"
             )
-        directory, at, stated = text.rpartition("@")
-        # an existing file with `@` in its name is that file
-        if at and not self._at(text).exists() and self._at(directory).is_dir():
-            if moment is not None:
-                raise usage_error(f"`{text}` and `--at {moment}` both name a moment, leave out one")
-            text, moment = directory, stated
+        text, moment = split_moment(text, moment, self.folder)
         place = self._place_of(text)
         if moment is not None and not (place is _SourceKind.METADATA and self._at(text).is_dir()):
             raise usage_error(
@@ -221,6 +216,20 @@ def _read_metadata(path: Path, at: str | None = None, *, ignore_torn_tail: bool)
             image = read_metadata(path, ignore_torn_tail=ignore_torn_tail)
     settings = of_log(path, logged_settings(path, image, NAMES))
     return _of_bindings(name, list(image.acls.values()), settings)
+
+
+def split_moment(text: str, at: str | None, folder: Path = Path()) -> tuple[str, str | None]:
+    """Return the directory and the moment of `DIR@MOMENT`; for another text the text and `at`.
+
+    A file or directory with `@` in its name means itself. Raises a usage error for two moments.
+    """
+    directory, sign, moment = text.rpartition("@")
+    path = folder / Path(directory).expanduser()
+    if not sign or (folder / Path(text).expanduser()).exists() or not path.is_dir():
+        return text, at
+    if at is not None:
+        raise usage_error(f"`{text}` and `--at {at}` both name a moment, leave out one")
+    return directory, moment
 
 
 def state_at(path: Path, at: str, *, ignore_torn_tail: bool) -> "StateAt":

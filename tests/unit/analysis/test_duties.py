@@ -35,7 +35,7 @@ HOSTS = ["10.0.0.1", "10.0.0.9", "192.168.0.9"]
 def test_a_file_of_duties_is_read() -> None:
     first, second = DUTIES
     assert (first.duty_id, first.reason, first.counts_super_users) == (
-        "four-eyes", "nobody approves what they paid", False,
+        "four-eyes", "payers must not approve payments", False,
     )  # fmt: skip
     assert first.text() == "principals that may WRITE topics under pay. must not READ or ALTER topic orders"
     assert "User:carol" in first.exempt

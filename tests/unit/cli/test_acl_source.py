@@ -107,3 +107,22 @@ def test_the_principal_is_an_option_as_everywhere(here: Path, kustos: Said) -> N
     for principals in ((), ("User:a", "--principal", "User:b")):
         exit_code, _, err = kustos(*asked, *principals)
         assert (exit_code, "name one principal: `--principal User:NAME`" in err) == (ExitCode.USAGE, True)
+
+
+def test_a_new_directory_takes_its_first_acls_from_any_source(here: Path, kustos: Said) -> None:
+    format_directory(here / "other", metadata_version=33)
+    for number, source in enumerate(("new.yaml", "meta", "meta@2100-01-01")):
+        exit_code, _, err = kustos("storage", "format", "-t", "random", "-d", f"d{number}", "--acls", source)
+        assert exit_code == ExitCode.OK, err
+        assert set(AclSource(text=f"d{number}").load().bindings) == set(NEW)
+
+
+def test_export_and_shell_take_a_directory_at_a_moment(here: Path, kustos: Said) -> None:
+    for words in (
+        ("metadata", "export", "{}", "--out", "-"),
+        ("metadata", "shell", "-d", "{}", "ls", "/acl"),
+    ):
+        now, then = ([word.format(place) for word in words] for place in ("meta", "meta@2100-01-01"))
+        (exit_code, out, _), past = kustos.piped(*now), kustos.piped(*then)
+        assert exit_code == past[0] == ExitCode.OK, past
+        assert out == past[1] != ""

@@ -14,11 +14,14 @@ EXPORT_EXAMPLES = """
 kustos metadata export /var/lib/kustos/metadata --out cluster.jsonl
 kustos metadata export /var/lib/kafka/metadata --out full.jsonl \\
     --with-credentials
-kustos metadata export /var/lib/kustos/metadata --at 2026-11-03 --out -
+kustos metadata export /var/lib/kustos/metadata@2026-11-03 --out -
 """
 
 ExportSource = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="The directory of a metadata log, or a snapshot.")
+    Path,
+    typer.Argument(
+        metavar="SOURCE", help="The directory of a metadata log (DIR or DIR@MOMENT), or a snapshot."
+    ),
 ]
 Out = Annotated[
     str, typer.Option("--out", metavar="FILE", help="The file to write, `-` for standard output.")
@@ -36,7 +39,8 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="The state of a directory at an offset, or at a time as 2026-11-03T09:30 (UTC).",
+        help="The same as `DIR@OFFSET` or `DIR@TIME`.",
+        hidden=True,
     ),
 ]
 
@@ -98,12 +102,14 @@ def summary(image: "MetadataImage") -> str:
 
 
 def _image(source: Path, at: str | None, *, ignore_torn_tail: bool) -> "MetadataImage":
-    from kustos.cli.acl_source import state_at
+    from kustos.cli.acl_source import split_moment, state_at
     from kustos.cli.failures import usage_error
     from kustos.metadata import METADATA_SUFFIXES
     from kustos.metadata.inspection import DirectorySource, FileSource
     from kustos.runtime import FileSystemStorage
 
+    text, at = split_moment(str(source), at)
+    source = Path(text)
     is_file = source.suffix in METADATA_SUFFIXES
     if at is None:
         kind = FileSource if is_file else DirectorySource

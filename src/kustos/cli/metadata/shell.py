@@ -22,7 +22,13 @@ kustos metadata shell \\
 """
 
 Directory = Annotated[
-    Path | None, typer.Option("--directory", "-d", metavar="DIR", help="The directory of a metadata log.")
+    Path | None,
+    typer.Option(
+        "--directory",
+        "-d",
+        metavar="DIR",
+        help="The directory of a metadata log: DIR or DIR@MOMENT.",
+    ),
 ]
 Snapshot = Annotated[
     Path | None,
@@ -33,7 +39,8 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="The state of the directory at an offset, or at a time as 2026-11-03T09:30 (UTC).",
+        help="The same as `DIR@OFFSET` or `DIR@TIME`.",
+        hidden=True,
     ),
 ]
 Controllers = Annotated[
@@ -119,9 +126,12 @@ def _source(
 
         return QuorumSource(controllers, command_config)
     storage = FileSystemStorage()
-    if at is not None and directory is not None:
-        from kustos.cli.acl_source import moment_of
+    if directory is not None:
+        from kustos.cli.acl_source import moment_of, split_moment
 
+        text, at = split_moment(str(directory), at)
+        directory = Path(text)
+    if at is not None and directory is not None:
         moment = moment_of(at)
         return nullcontext(PastSource(directory, moment, storage, ignore_torn_tail=ignore_torn_tail))
     if directory is not None:

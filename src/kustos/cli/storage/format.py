@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.acl_options import with_acl_source
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.storage.options import Config, Directory
 
 if TYPE_CHECKING:
     from kustos.acl import AclBinding
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos storage format -t 4L6g3nShT-eMCtK--X86sw -c kustos.properties \\
@@ -34,15 +36,6 @@ AddScram = Annotated[
         "be repeated.",
     ),
 ]
-AclsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--acls",
-        metavar="FILE",
-        help="The first ACLs, in any form: kafka-acls' list, JSON, JSON lines, YAML, CSV, metadata; "
-        "`-` for standard input.",
-    ),
-]
 Feature = Annotated[
     list[str] | None,
     typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Only metadata.version: 4.4-IV2, or 33."),
@@ -60,12 +53,13 @@ IgnoreFormatted = Annotated[
 ]
 
 
+@with_acl_source(before="feature", decides=False)
 def format_storage(
     cluster_id: ClusterId,
+    source: "AclSource",
     config: Config = None,
     directory: Directory = None,
     add_scram: AddScram = None,
-    acls: AclsFile = None,
     feature: Feature = None,
     release_version: ReleaseVersion = None,
     node_id: NodeId = None,
@@ -76,7 +70,6 @@ def format_storage(
 
     Overwrites nothing. Kafka's own tools read the directory.
     """
-    from kustos.cli.acl_source import AclSource
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.storage.bootstrap import metadata_level, scram_users
@@ -105,7 +98,7 @@ def format_storage(
         cluster_id=None if cluster_id == "random" else cluster_id,
         node_id=1 if chosen is None else chosen,
         metadata_version=level,
-        acls=_fitting(AclSource(text=acls).load().bindings, level) if acls is not None else (),
+        acls=_fitting(source.load().bindings, level) if source.text is not None else (),
         scram_users=scram_users(add_scram or ()),
     )
     if output.is_document:
