@@ -29,7 +29,6 @@ from kustos.gateway.audit.ring import SIZE_BYTES, AuditRing
 from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.sink_writer import OnFull, SinkWriter
 from kustos.gateway.listener import gateway as gateway_module
-from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits
 from kustos.gateway.listener.routes import BrokerRoute
 from kustos.gateway.metrics.counters import GatewayMetrics
@@ -330,7 +329,7 @@ async def scripted_broker() -> ScriptedBroker:
 async def _(faults: Faults) -> None:
     settings = ConnectionSettings(connections_max_idle_ms=20)
     async with running_gateway([await scripted_broker()], settings=settings) as running:
-        faults.once(ClientConnection, "close")
+        faults.once(gateway_module, "end_each")
         caller = await Caller.at(running.port)
         assert await caller.is_closed()
 
