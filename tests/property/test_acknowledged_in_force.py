@@ -380,6 +380,8 @@ def held_up(loads_on_thread: bool) -> Iterator[Held]:
         patch.setattr(listener_module.WorkerListener, "open", _no_socket)
         patch.setattr(listener_module, "peer_of", lambda wire: (wire.pid, os.getuid()))
         patch.setattr(link_module, "LARGE_BATCH_BYTES", LARGE_BYTES)
+        # reports by the clock would be steps that the schedule does not repeat
+        patch.setattr(link_module, "PROGRESS_EVERY_S", 3_600.0)
         if loads_on_thread:
             patch.setattr(publisher_module, "LOADED_AT_ONCE_MAX", 0)
         patch.setattr(handle_module, "FENCE_GRACE_S", 0.0)

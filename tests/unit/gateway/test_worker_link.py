@@ -171,13 +171,23 @@ async def test_a_worker_reports_its_status_and_its_progress_while_it_applies_a_l
     worker.receive(batch(1, 1, 2), batch(2, 3))
     await worker.preparing()
     worker.receive(Look(7, wants_metrics=True))
-    await worker.writer.heard(WorkerStatus(7, {}, b"page"), Progress(0))
+    await worker.writer.heard(WorkerStatus(7, {}, b"page"), Progress(worker.store.steps))
     # neither it nor a later batch is in force
     assert worker.store.last_offset == -1
     worker.store.go_on.set()
     await worker.writer.heard(Applied(1), Applied(2))
     assert [each for each in worker.writer.said if isinstance(each, Applied)] == [Applied(1), Applied(2)]
     assert sorted(worker.store.image.acls) == [UUID(int=number) for number in (1, 2, 3)]
+
+
+async def test_a_worker_reports_its_progress_from_its_settings_until_it_serves(worker: Worker) -> None:
+    steps = worker.store.steps
+    await worker.writer.heard(Progress(steps))
+    worker.link.report_serving()
+    worker.writer.said.clear()
+    worker.receive(batch(1, 1))
+    await worker.writer.heard(Applied(1))
+    assert not [each for each in worker.writer.said if isinstance(each, Progress)]
 
 
 async def test_a_worker_fenced_during_a_batch_denies_immediately_and_reports_nothing(

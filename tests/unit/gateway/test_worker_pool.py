@@ -1,5 +1,6 @@
-"""Changes submitted by workers: which of them wait for brokers before they are answered."""
+"""Which changes of workers wait for brokers before they are answered, and which workers start too late."""
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,8 @@ from kustos.authorizer import AuthorizableRequestContext
 from kustos.client.quorum import Forwarded
 from kustos.gateway.listener.plans import GatewayLimits
 from kustos.gateway.store.source import Submitted
+from kustos.gateway.workers import pool as pool_module
+from kustos.gateway.workers.handle import READ_UP_S, WorkerHandle, WorkerPhase
 from kustos.gateway.workers.messages import ChangeAnswer
 from kustos.gateway.workers.pool import WorkerPool, WorkerPoolSettings
 from kustos.gateway.workers.requests import submit_of
@@ -23,7 +26,8 @@ class Node:
     def __init__(self) -> None:
         self.events: list[str] = []
         self.sent: list[object] = []
-        self.workers: dict[int, object] = {}
+        self.workers: dict[int, Any] = {}
+        self.looked: asyncio.Event = asyncio.Event()
 
     async def submit(self, request: Forwarded) -> Submitted:
         self.events.append("submit")
@@ -34,6 +38,51 @@ class Node:
 
     def send(self, message: object) -> None:
         self.sent.append(message)
+
+    async def looks(self, *, wants_metrics: bool) -> list[Any]:
+        assert not wants_metrics
+        self.looked.set()
+        return []
+
+
+def pool_of(node: Any, directory: Path) -> WorkerPool:
+    settings = WorkerPoolSettings(
+        size=1, directory=directory, limits=GatewayLimits(), properties={}, command=lambda _: []
+    )
+    return WorkerPool(settings, node, node, node)
+
+
+class Started(WorkerHandle):
+    """A worker whose fence is only recorded."""
+
+    def __init__(self, index: int) -> None:
+        process: Any = SimpleNamespace(exited=asyncio.get_running_loop().create_future(), pid=index)
+        super().__init__(index, process)
+        self.reason = ""
+
+    def fence(self, reason: str) -> None:
+        self.reason = reason
+
+
+async def test_a_worker_that_reports_nothing_while_it_starts_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "LOOK_EVERY_S", 0.0)
+    node: Any = Node()
+    pool = pool_of(node, tmp_path)
+    silent, silent_load, loading, serving = workers = [Started(index) for index in range(4)]
+    node.workers.update(enumerate(workers))
+    silent_load.phase = loading.phase = WorkerPhase.LOADING
+    serving.phase = WorkerPhase.SERVING
+    for worker in workers:
+        worker.progressed_s -= pool_module.START_TIMEOUT_S + 1
+    # a report that arrived while the writer was delayed counts; a loading worker may take long for a step
+    asyncio.get_running_loop().call_later(READ_UP_S / 2, loading.stepped, 0)
+    watch = asyncio.ensure_future(pool._watch())
+    await node.looked.wait()
+    watch.cancel()
+    assert [bool(worker.reason) for worker in workers] == [True, True, False, False]
+    assert silent.reason == "it does not start"
 
 
 @pytest.mark.parametrize(
@@ -49,10 +98,7 @@ async def test_only_a_change_that_may_revoke_rights_waits_for_brokers(
     tmp_path: Path, api_key: ApiKey, waited: list[str]
 ) -> None:
     node: Any = Node()
-    settings = WorkerPoolSettings(
-        size=1, directory=tmp_path, limits=GatewayLimits(), properties={}, command=lambda _: []
-    )
-    pool = WorkerPool(settings, node, node, node)
+    pool = pool_of(node, tmp_path)
     _, version = codec_versions(api_key) or (0, 0)
     message = request_codec(api_key, version).new()
     context = AuthorizableRequestContext(KafkaPrincipal("User", "admin"), "10.0.0.1", request_type=api_key)

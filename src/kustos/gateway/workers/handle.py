@@ -103,6 +103,7 @@ class WorkerPhase(Enum):
     GONE = "gone"
 
 
+STARTS: Final = frozenset({WorkerPhase.STARTING, WorkerPhase.LOADING})
 WAITED_FOR: Final = frozenset({WorkerPhase.LIVE, WorkerPhase.SERVING})
 
 
@@ -194,8 +195,11 @@ class WorkerHandle:
             _done(self._owed.popleft()[1])
 
     def stepped(self, steps: int) -> None:
-        """Record how many records the worker has processed since its start."""
-        if steps > self._steps:
+        """Record how many steps of the log the worker has processed since its start.
+
+        A worker that loads may work for long between two steps: there, each report counts as progress.
+        """
+        if steps > self._steps or self.phase is WorkerPhase.LOADING:
             self._steps = steps
             self._progressed()
 

@@ -60,7 +60,8 @@ LARGE_BATCH_BYTES: Final = 32 * 1024
 """A batch of the log of this size takes some milliseconds to apply, so another thread prepares it."""
 
 PROGRESS_EVERY_S: Final = 0.1
-"""How often a worker reports progress on a large batch: several times within the shortest time-out."""
+"""How often a worker reports progress while it starts, or applies a large batch: several times within the
+shortest time-out."""
 
 
 class LinkedNode(Protocol):
@@ -124,6 +125,8 @@ class WriterLink:
         self._published = -1
         """The offset up to which every publisher has the log."""
         self._reported = -1
+        self._starting: asyncio.Task[None] | None = None
+        """Reports to the writer, from `Welcome` until the worker serves."""
         self._draining: Final[set[asyncio.Task[None]]] = set()
         self._is_reporting = self._is_stopping = self._is_closed = False
         self._numbers: Final = count()
@@ -193,7 +196,7 @@ class WriterLink:
             reporting.cancel()
 
     async def _report_progress(self) -> None:
-        """Report the progress on a large batch to the writer periodically."""
+        """Report to the writer periodically how far this worker is."""
         while True:
             await asyncio.sleep(PROGRESS_EVERY_S)
             self._channel.send(Progress(self.store.steps))
@@ -215,6 +218,7 @@ class WriterLink:
             case Welcome():
                 self._store = self._node.welcomed(message)
                 self.welcome.set_result(message)
+                self._starting = supervised("worker-progress", self._report_progress)
             case OpenListeners(offset):
                 self._open_at = offset
                 self._open_listeners()
@@ -289,7 +293,12 @@ class WriterLink:
 
     def report_serving(self) -> None:
         """Report that the listeners are open."""
+        self._end_progress()
         self._channel.send(Serving())
+
+    def _end_progress(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
 
     def arrived(self, number: int, host: str) -> None:
         """Report a new connection to the writer."""
@@ -354,6 +363,7 @@ class WriterLink:
 
     def disconnect(self) -> None:
         """Close the channel."""
+        self._end_progress()
         self._is_closed = True
         self.ended.set()
         self._channel.close("the worker ends")

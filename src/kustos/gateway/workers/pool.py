@@ -19,7 +19,15 @@ from kustos.gateway.store.source import MetadataSource
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.followers import WorkerFollowers
-from kustos.gateway.workers.handle import WAITED_FOR, WorkerHandle, WorkerPhase, WorkerProcess, is_spare
+from kustos.gateway.workers.handle import (
+    READ_UP_S,
+    STARTS,
+    WAITED_FOR,
+    WorkerHandle,
+    WorkerPhase,
+    WorkerProcess,
+    is_spare,
+)
 from kustos.gateway.workers.listener import WorkerListener
 from kustos.gateway.workers.messages import (
     Applied,
@@ -45,6 +53,10 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOOK_EVERY_S: Final = 1.0
 """How often each worker is queried for its state, so that a hanging one is found even without a change."""
+
+START_TIMEOUT_S: Final = 120.0
+"""The time without a report after which a worker that starts is ended: it needs some seconds until its first
+report, a minute on a busy machine, and then reports ten times a second."""
 
 CHANGES_MAX: Final = 10_000
 """The maximum number of changes in flight per worker; as many as may wait for the log."""
@@ -126,6 +138,7 @@ class WorkerPool:
         for index in range(1, self.settings.size + 1):
             self._start_worker(index)
             self._keep(supervised("worker-restart", partial(self._restart, index)))
+        self._keep(supervised("worker-watch", self._watch))
         serving = [worker.serving for worker in self.workers.values()]
         all_serve = asyncio.ensure_future(asyncio.wait(serving))
         try:
@@ -135,7 +148,6 @@ class WorkerPool:
         finally:
             all_serve.cancel()
         self._has_started = True
-        self._keep(supervised("worker-watch", self._watch))
         LOG.info("the workers serve", count=len(self.workers))
 
     def _start_worker(self, index: int) -> None:
@@ -275,12 +287,20 @@ class WorkerPool:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
+            if any(map(self._starts_late, self.workers.values())):
+                # this process may have been delayed: it first reads the messages that arrived meanwhile
+                await asyncio.sleep(READ_UP_S)
+                for worker in filter(self._starts_late, self.workers.values()):
+                    worker.fence("it does not start")
             queried = {worker for worker in self.workers.values() if worker.phase in WAITED_FOR}
             queried_s = self._loop.time()
             for worker, seen in await self.followers.looks(wants_metrics=False):
                 silent = seen is None and worker.progressed_s < queried_s
                 if silent and worker in queried and worker.phase in WAITED_FOR and self._is_spare(worker):
                     worker.fence("it does not answer")
+
+    def _starts_late(self, worker: WorkerHandle) -> bool:
+        return worker.phase in STARTS and self._loop.time() - worker.progressed_s > START_TIMEOUT_S
 
     def _is_spare(self, worker: WorkerHandle) -> bool:
         return is_spare(worker, self.workers.values())

@@ -32,6 +32,7 @@ class WorkerStore:
         self._load: SnapshotLoad | None = None
         self._collector_pause: Final = ExitStack()
         self._publishers: Final[list[MetadataPublisher]] = []
+        self._snapshot_batches = 0
         self._has_all_publishers = False
         self._lock: Final = threading.Lock()
         """Held while the image changes: `complete` comes at any time."""
@@ -48,8 +49,8 @@ class WorkerStore:
 
     @property
     def steps(self) -> int:
-        """The number of log records processed so far; from any thread."""
-        return self._committed.steps
+        """The number of log records and snapshot batches processed so far; from any thread."""
+        return self._committed.steps + self._snapshot_batches
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
         """Publish the current image now and every later delta to the publisher.
@@ -82,6 +83,7 @@ class WorkerStore:
             self._collector_pause.enter_context(garbage_collection_paused())
         raw = read_raw_batch(piece.payload)
         self._load.add(raw)
+        self._snapshot_batches += 1
         if not raw.is_control or SnapshotFooter() not in controls_of(raw.decode()):
             return False
         with self._lock:
