@@ -109,10 +109,10 @@ def test_the_page_sums_up_access_by_owner(spark: SparkSession, place: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--follow"], "exactly one input, a topic"),
-        (["replay", "nowhere.txt"], "cannot read the ACLs"),
+        (["run", "--follow"], "a configuration with one input, a topic"),
+        (["replay", "nowhere.txt"], "cannot read the file `nowhere.txt`"),
         (["replay", "git:acls.txt"], "write `git:REVISION:PATH`"),
-        (["replay", "pipeline.yml", "--since", "2026-11-03", "--until", "2026-11-01"], "lies before"),
+        (["replay", "pipeline.yml", "--since", "2026-11-03", "--until", "2026-11-01"], "is before"),
         (["replay", "pipeline.yml", "--since", "yesterday"], "`--since yesterday` is not a day"),
         (["report", "--out", "x.html", "--config", "nowhere.yml"], "cannot read the configuration"),
     ],
@@ -129,7 +129,7 @@ def test_without_tables_it_says_how_to_fill_them(tmp_path: Path, capsys: pytest.
     (tmp_path / "pipeline.yml").write_text("version: 1\ntables: {path: tables}\n")
     config = ["--config", str(tmp_path / "pipeline.yml")]
     assert run(["pipeline", "report", "--out", str(tmp_path / "x.html"), *config]) == ExitCode.USAGE
-    assert "fill them with `kustos pipeline run`" in capsys.readouterr().err
+    assert "create them with `kustos pipeline run`" in capsys.readouterr().err
 
 
 def test_a_refused_file_is_counted_and_an_exit_code_if_asked_for(

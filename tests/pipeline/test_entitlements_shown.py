@@ -94,5 +94,5 @@ def test_a_pipe_gets_a_line_each_and_is_told_how_many_are_left_out() -> None:
     lines = printed(io.StringIO(), ROWS * 20)
     assert lines[2].split()[-1] == "change"
     assert len(lines) == 2 + 1 + SHOWN_MAX + 1
-    assert lines[-1] == f"and {20 * len(ROWS) - SHOWN_MAX} more, `--csv` and `-o json` have all of them"
-    assert printed(io.StringIO(), [])[2:] == ["nobody, by no ACL"]
+    assert lines[-1] == f"and {20 * len(ROWS) - SHOWN_MAX} more, see `--csv` or `-o json`"
+    assert printed(io.StringIO(), [])[2:] == ["no ACL allows it"]

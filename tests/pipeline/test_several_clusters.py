@@ -74,7 +74,7 @@ def test_a_question_about_several_clusters_is_refused_before_spark_starts(
     monkeypatch.chdir(place)
     config = ["--config", str(place / "pipeline.yml")]
     assert run(["pipeline", *words, *config]) == ExitCode.FAILED
-    assert "several clusters, say which by `--cluster`: `east`, `west`" in capsys.readouterr().err
+    assert "several clusters, choose one with `--cluster`: `east`, `west`" in capsys.readouterr().err
     assert run(["pipeline", *words, *config, "--cluster", "north"]) == ExitCode.FAILED
     assert "no cluster `north`, only `east`, `west`" in capsys.readouterr().err
 
@@ -101,7 +101,7 @@ def test_a_grant_that_another_cluster_uses_is_not_used(
     assert [each["accesses"]["used"] for each in (east, west)] == [1, 1]
     command = ["pipeline", "review", "--cluster", "west", "--config", str(place / "pipeline.yml")]
     assert run([*command, "--former", str(place / "east.json")]) == ExitCode.USAGE
-    assert "is of cluster `east`, this one of `west`" in capsys.readouterr().err
+    assert "is of cluster `east`, this one is of cluster `west`" in capsys.readouterr().err
 
 
 def test_each_answer_counts_one_cluster(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +156,7 @@ def test_the_configuration_may_name_the_cluster(place: Path, capsys: pytest.Capt
         config.write_text(text.replace(", acls: {source: west.txt}", "") + "cluster: east\n")
         command = ["pipeline", "review", "--dry-run", "--cluster", "west", "--config", str(config)]
         assert run(command) == ExitCode.USAGE  # the ACLs are those of east
-        assert "the configuration has no ACLs" in capsys.readouterr().err
+        assert "does not say where the ACLs are" in capsys.readouterr().err
         config.write_text(text + "  east: {ids: [5L6g3nShT-eMCtK--X86sw]}\n")
         assert run(command) == ExitCode.USAGE
         assert "is named for two clusters" in capsys.readouterr().err

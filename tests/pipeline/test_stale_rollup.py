@@ -160,11 +160,9 @@ ANSWERS: dict[str, Asked] = {
 OTHERS = {
     "anomalies list": "shows what searches stored",
     "anomalies acknowledge": "changes what searches stored",
-    "anomalies reopen": "likewise",
     "signoff check": "reads a document",
     "signoff decide": "writes a document",
     "signoff close": "likewise",
-    "signoff sign": "likewise",
     "check": "compares tables, and counts the days that are stale",
 }
 """The commands that read no recorded event, and why."""

@@ -56,7 +56,7 @@ def test_two_days_of_log_are_too_early_to_say(
     assert (review["record"]["recorded_days"], review["record"]["is_enough"]) == (2, False)
     decide = ["pipeline", "signoff", "decide", str(document), "revoke", "--by", "a", "--reason", "unused"]
     assert run([*decide, "--unused", "--yes"]) == ExitCode.USAGE
-    assert "the review has no such row" in capsys.readouterr().err
+    assert "no row of the review is selected" in capsys.readouterr().err
     assert run(["pipeline", "report", "--out", str(page), *config]) == ExitCode.OK
     drawn = page.read_text()
     assert "0 of them dormant" in drawn

@@ -237,7 +237,7 @@ def test_reviewers_need_no_extra_but_the_one_for_signatures(
         "decide q3.json revoke --by ann --reason left --principal User:bob --unused --yes",
         "changes q3.json --commands",
         "close q3.json --by ann",
-        "sign q3.json --key private.pem --out q3.jws",
+        "close q3.json --key private.pem --out q3.jws",
         "check q3.jws --key public.pem --exit-code",
     )
     assert {step.partition(" ")[0] for step in steps} == {each.name for each in signoff.registered_commands}

@@ -63,7 +63,6 @@ NOT_YET = {
 """Pages that still have such words; most of the reference is generated from texts in the code."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("src/kustos/analysis/duties.py", "whoever"): "a key of the file of duties",
 }
 """(file, word) → why the file needs the word; at most ten."""
 

@@ -17,7 +17,6 @@ WITHOUT: Final = {
     "metadata import": "takes in a file, and tells what by a line on standard error",
     "metadata shell": "is a conversation",
     "pipeline signoff changes": "writes a file of ACLs, or commands",
-    "pipeline signoff sign": "writes a signed file",
     "serve": "runs until it is stopped",
 }
 """Commands that have no `-o`, and why."""

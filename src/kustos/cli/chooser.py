@@ -1,8 +1,8 @@
 """Which command answers what: the tasks of `kustos --help`, and the choice between similar commands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typer.core import TyperGroup
 
@@ -84,12 +84,14 @@ def chooser_page() -> list[str]:
 
 
 class TaskGroup(TyperGroup):
-    """The commands of `kustos`; its help lists them by task."""
+    """A group of commands whose help lists them by task; `tasks` are those of `kustos`."""
+
+    tasks: ClassVar[Mapping[str, tuple[str, ...]]] = TASKS
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as in the base
         """Write the commands of each task in a section of its own."""
-        width = max(len(name) for names in TASKS.values() for name in names)
-        for task, names in TASKS.items():
+        width = max(len(name) for names in self.tasks.values() for name in names)
+        for task, names in self.tasks.items():
             with formatter.section(task):
                 formatter.write_dl(self._rows(names, width, formatter.width))
 

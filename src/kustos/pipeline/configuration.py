@@ -168,12 +168,13 @@ class InputSettings(Section):
 
 
 class AclSettings(Section):
-    """Today's ACLs: a file in any form, a metadata directory, or `git:REVISION:PATH`.
+    """Today's ACLs: `source` in any form of `--acls`, such as a file or `kafka://HOST:PORT`.
 
-    The other two are the brokers' settings.
+    `command_config` are the client properties for a cluster. The other two are the brokers' settings.
     """
 
     source: Annotated[str, Field(min_length=1)]
+    command_config: LocalPath | None = None
     super_users: str = ""
     allow_everyone_if_no_acl_found: bool = False
 

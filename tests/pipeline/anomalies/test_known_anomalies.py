@@ -95,9 +95,24 @@ def test_anomalies_are_kept_acknowledged_suppressed_and_shown(
 
     listing = ["pipeline", "anomalies", "list", "--config", str(place / "pipeline.yml"), "--exit-code"]
     assert run(listing) == ExitCode.OK
-    said(capsys, place, "anomalies", "reopen", by_name["User:poor"])
+    said(capsys, place, "anomalies", "acknowledge", by_name["User:poor"], "--undo")
     assert run(listing) == ExitCode.NO
     assert by_name["User:poor"][:8] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--reason", "seen"), "use `--by` and `--reason` to acknowledge, or `--undo` to reopen"),
+        ((), "use `--by` and `--reason` to acknowledge, or `--undo` to reopen"),
+        (("--by", "alice", "--undo"), "`--undo` takes neither `--by` nor `--reason`"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["pipeline", "anomalies", "acknowledge", "3fb0a1c9", *words]) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

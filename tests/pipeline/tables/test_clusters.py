@@ -63,7 +63,7 @@ def test_tables_of_one_cluster_have_its_rows_alone(spark: SparkSession, tmp_path
     assert tables.of_cluster().chosen_cluster.name == "east"
     take(spark, tables, "b", [event_line(1), event_line(2)], "west")
     take(spark, tables, "c", ["junk"])
-    with pytest.raises(ClusterError, match="several clusters, say which by `--cluster`: `east`, `west`"):
+    with pytest.raises(ClusterError, match="several clusters, choose one with `--cluster`: `east`, `west`"):
         tables.of_cluster()
     with pytest.raises(ClusterError, match="no cluster `north`, only `east`, `west`"):
         tables.of_cluster("north")

@@ -115,7 +115,9 @@ def test_the_pages_name_both_files(spark: SparkSession, tmp_path: Path) -> None:
     assert (summary.events, summary.security_events, summary.conflicts) == (2, 2, 2)
     assert len(summary.warnings) == 1
     assert "2 events have the id of another" in summary.warnings[0]
-    run_tables_report(spark, tables, tmp_path / "page.html")
+    [warning] = run_tables_report(spark, tables, tmp_path / "page.html").warnings
+    assert warning.startswith("2 events have the id of another event with other content")
+    assert "in `b.jsonl` and in `a.jsonl`" in warning
     for page in (tmp_path / "out" / "report.html", tmp_path / "page.html"):
         [section] = page.read_text().split('id="conflicts"')[1:]
         row = section.partition("<tbody>")[2].partition("</tbody>")[0]

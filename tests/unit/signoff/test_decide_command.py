@@ -12,7 +12,7 @@ import pytest
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.signoff.document import review_document, write_review
-from testkit.review_documents import ACLS, entitlement_row
+from testkit.review_documents import ACLS, entitlement_row, keys
 from testkit.review_rows import AS_OF
 
 REVIEWERS = 6
@@ -121,18 +121,18 @@ def test_the_verdict_of_another_reviewer_is_replaced_only_on_request(
         (["--row", "{0}", "--row", ""], "`` is too short"),
         (
             ["--row", "{0}", "--row", "{1}", "--principal", "User:nobody"],
-            "the other choices leave out row `{0}`",
+            "the other options do not select row `{0}`",
         ),
         (["--principal", ""], "the principal is empty"),
         (["--operation", ""], "the operation is empty"),
         (["--team", ""], "the team is empty"),
-        (["--resource-name", ""], "the resource name is empty"),
-        (["--resource-type", ""], "the resource type is empty"),
-        (["--pattern-type", ""], "the pattern type is empty"),
-        (["--principal", "User:nobody"], "no such row"),
-        (["--undecided"], "choose rows"),
-        ([], "choose rows"),
-        (["--all", "--row", "{0}"], "`--all` takes every row"),
+        (["--resource", ""], "the resource type is empty"),
+        (["--resource", "TOPIC:"], "`--resource TOPIC:` has no name"),
+        (["--resource", "SHELF:x"], "`SHELF` is not a type of resources"),
+        (["--principal", "User:nobody"], "no row of the review is selected"),
+        (["--undecided"], "select rows"),
+        ([], "select rows"),
+        (["--all", "--row", "{0}"], "`--all` selects every row"),
     ],
 )
 def test_an_empty_or_unknown_selector_decides_nothing(
@@ -153,3 +153,55 @@ def test_everything_is_decided_if_that_is_said(review: Path) -> None:
     assert decide(review, "keep", "alice", "--all", "--yes") == ExitCode.FAILED
     assert decide(review, "keep", "alice", "--all", "--undecided", "--yes") == ExitCode.OK
     assert verdicts(review) == {one: ("revoke", "bob"), **dict.fromkeys(others, ("keep", "alice"))}
+
+
+def test_rows_are_selected_by_resource_as_the_acl_names_it(tmp_path: Path) -> None:
+    rows = [
+        entitlement_row("User:a", "READ", "pay"),
+        entitlement_row("User:b", "READ", "other"),
+        entitlement_row("User:c", "READ", "pay-", pattern_type="PREFIXED"),
+    ]
+    made = review_document(
+        rows, ACLS, as_of=AS_OF, dormant_days=90, created_at=datetime(2026, 12, 1, tzinfo=UTC)
+    )
+    principals = {row["row_id"]: row["principal"] for row in made["review"]["rows"]}
+    path = tmp_path / "q3.json"
+    for resource, selected in (
+        ("TOPIC:pay", {"User:a"}),
+        ("any:pay", {"User:a"}),
+        ("topic", {"User:a", "User:b", "User:c"}),
+        ("TOPIC:LITERAL:", {"User:a", "User:b"}),
+        ("TOPIC:PREFIXED:pay-", {"User:c"}),
+    ):
+        path.write_text(write_review(made))
+        assert decide(path, "keep", "alice", "--resource", resource, "--yes") == ExitCode.OK
+        assert {principals[row_id] for row_id in verdicts(path)} == selected, resource
+
+
+def test_a_review_is_closed_and_signed_by_one_command(
+    review: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private, public = keys("Ed25519")
+    (tmp_path / "private.pem").write_bytes(private)
+    (tmp_path / "public.pem").write_bytes(public)
+    signed = tmp_path / "q3.jws"
+    close = ["pipeline", "signoff", "close", str(review)]
+    by_key = ["--key", str(tmp_path / "private.pem"), "--out", str(signed)]
+    for words, message in (
+        ([], "use `--by` to sign off"),
+        (["--by", "alice", *by_key[:2]], "`--key` and `--out` go together"),
+        (["--by", "alice", *by_key[2:]], "`--key` and `--out` go together"),
+    ):
+        assert run([*close, *words]) == ExitCode.USAGE
+        assert message in capsys.readouterr().err
+    assert run([*close, "--by", "alice", *by_key]) == ExitCode.FAILED, "rows are undecided"
+    assert not signed.exists()
+    assert decide(review, "keep", "alice", "--all", "--yes") == ExitCode.OK
+    assert run([*close, "--by", "alice", *by_key]) == ExitCode.OK
+    assert json.loads(review.read_text())["sign_off"]["by"] == "alice"
+    check = ["pipeline", "signoff", "check", str(signed), "--key", str(tmp_path / "public.pem")]
+    assert run([*check, "--exit-code"]) == ExitCode.OK
+    # an auditor signs again, without the right to close
+    signed.unlink()
+    assert run([*close, *by_key]) == ExitCode.OK
+    assert run([*check, "--exit-code"]) == ExitCode.OK

@@ -15,7 +15,7 @@ STEPS = (
     "decide q3.json revoke --by ann --reason left --principal User:bob --unused --yes",
     "changes q3.json --commands",
     "close q3.json --by ann",
-    "sign q3.json --key private.pem --out q3.jws",
+    "close q3.json --key private.pem --out q3.jws",
     "check q3.jws --key public.pem --exit-code",
 )
 COMMANDS = """

@@ -20,7 +20,7 @@ from kustos.cli.output import (
 from kustos.metadata import ScramMechanism
 
 SHOWN_MAX: Final = 20
-"""Rows of each table; nobody reads more of them before deciding, and the document has all."""
+"""Rows of each table on a terminal; the document has all of them."""
 
 _Item = TypeVar("_Item")
 
@@ -31,16 +31,16 @@ def print_plan(plan: MigrationPlan, output: OutputFormat, *, applied: bool) -> N
         print_document(document_of(plan, applied=applied), output)
         return
     print_lines(f"from  {plan.source}", f"to    {plan.target}", "")
-    made_title = "made" if applied else "to make"
-    print_table(("what", "found", "already there", made_title, "not taken"), _counts(plan))
+    created = "created" if applied else "to create"
+    print_table(("what", "found", "already there", created, "not migrated"), _counts(plan))
     if plan.acls_only_there:
         print_lines(
-            "", f"{counted(plan.acls_only_there, 'ACL')} of the target are not in the source, and stay"
+            "", f"{counted(plan.acls_only_there, 'ACL')} of the target are not in the source and stay"
         )
     _print_refused(plan.refused)
     _print_new_passwords(plan.new_passwords)
     _print_some(
-        "not for this command",
+        "not migrated by this command",
         ("where", "what", "count"),
         plan.left,
         lambda each: (each.where, Words(each.what), each.count),
@@ -67,13 +67,13 @@ def _counts(plan: MigrationPlan) -> list[tuple[Cell, ...]]:
 
 def _print_to_make(plan: MigrationPlan) -> None:
     _print_some(
-        "users to make",
+        "users to create",
         ("user", "mechanism", "iterations"),
         plan.credentials,
         lambda each: (each.user, _mechanism(each.mechanism), each.credential.iterations),
     )
     if plan.acls:
-        print_lines("", "ACLs to make")
+        print_lines("", "ACLs to create")
         print_bindings(plan.acls[:SHOWN_MAX])
         _print_remaining(len(plan.acls))
 
@@ -90,7 +90,9 @@ def _print_refused(refused: Sequence[MigrationRefusal]) -> None:
 def _print_new_passwords(users: Sequence[NewPassword]) -> None:
     for reason in dict.fromkeys(each.reason for each in users):
         print_lines("")
-        print_paragraph(f"need a new password, as by `kustos users add`: {reason}", indent="  ", first="")
+        print_paragraph(
+            f"need a new password, set it with `kustos users add`: {reason}", indent="  ", first=""
+        )
         of_reason = [each for each in users if each.reason == reason]
         rows = ((each.user, _mechanism(each.mechanism), each.iterations) for each in of_reason)
         print_table(("user", "mechanism", "iterations"), islice(rows, SHOWN_MAX))
@@ -108,16 +110,16 @@ def _print_some(
 
 def _print_remaining(count: int) -> None:
     if count > SHOWN_MAX:
-        print_lines(f"and {count - SHOWN_MAX:,} more, which `-o json` lists")
+        print_lines(f"and {count - SHOWN_MAX:,} more, see `-o json`")
 
 
 def _conclusion(plan: MigrationPlan, *, applied: bool) -> list[str]:
     if applied and not plan.is_empty:
         return ["done"]
     if plan.is_empty:
-        return ["nothing to make: the target has everything that can be migrated"]
+        return ["nothing to create: the target has everything that can be migrated"]
     if plan.refused:
-        return ["nothing was changed; `--apply --skip-refused` makes all except the refused items"]
+        return ["nothing was changed; `--apply --skip-refused` creates everything except the refused items"]
     return ["nothing was changed; `--apply` applies the plan"]
 
 

@@ -1,7 +1,7 @@
 """Parses the nodes read from Kafka's part of a ZooKeeper into what can be migrated. No IO.
 
 `/kafka-acl/<Type>/<name>` and `/kafka-acl-extended/prefixed/<Type>/<name>` hold the ACLs of Kafka 0.9 to
-3.9, `/kafka-acls/<name>` those of KIP-11 and of previews, `/config/users/<name>` SCRAM credentials beside
+3.9, `/kafka-acls/<name>` those of KIP-11 and of previews, `/config/users/<name>` SCRAM credentials next to
 quotas. Entries that cannot be parsed are refused one by one with their location, never skipped silently: a
 skipped Deny opens a door.
 """

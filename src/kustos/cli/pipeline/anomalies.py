@@ -19,27 +19,23 @@ from kustos.cli.pipeline.context import (
 from kustos.cli.pipeline.known_anomalies import (
     ACKNOWLEDGE_EXAMPLES,
     LIST_EXAMPLES,
-    REOPEN_EXAMPLES,
     acknowledge,
     anomaly_columns,
     list_anomalies,
     print_anomalies,
-    reopen,
 )
 
 EXAMPLES = """
 kustos pipeline anomalies find
 kustos pipeline anomalies find --until 2026-10-31 --days 31
 kustos pipeline anomalies find --days 1 --exit-code
-kustos pipeline anomalies find --suppressed
 """
 
 Days = Annotated[
     int,
-    typer.Option("--days", metavar="N", min=1, max=3660, help="How many days to judge; habits come before."),
-]
-Suppressed = Annotated[
-    bool, typer.Option("--suppressed", help="Also show what the configuration suppresses.")
+    typer.Option(
+        "--days", metavar="N", min=1, max=3660, help="The number of days to judge, by the days before them."
+    ),
 ]
 ExitCodeFlag = Annotated[bool, exit_code_if("an anomaly is open, or days have no record")]
 
@@ -50,20 +46,19 @@ def find(
     days: Days = 30,
     cluster: ClusterOption = None,
     limit: Limit = 20,
-    suppressed: Suppressed = False,
     exit_code: ExitCodeFlag = False,
     dry_run: DryRun = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Find what does not fit the habits of the days before.
+    """Find access that does not fit earlier behavior.
 
-    First uses of foreign resources, new hosts, many attempts and sweeps over names, rights that are
-    missing, unusual hours, enumeration of topics, use of super users, credentials that wake after a long
-    time; passwords that are guessed or tried on many names, and logins that succeed after many failures.
-    Each anomaly has a score, the reason in words, and its evidence.
+    Finds first uses of resources of other teams, new hosts, bursts of denials, sweeps over many names,
+    missing rights, unusual hours, enumeration of topics, use of super users, credentials that are used after
+    a long silence, guessed and sprayed passwords, and logins that succeed after many failures. Each anomaly
+    has a score, a reason and its evidence.
 
-    The tables `anomalies` and `anomaly_states` keep what earlier runs found: `kustos pipeline anomalies list`
-    shows it. `anomalies.suppressions` of the configuration names what is known.
+    The tables `anomalies` and `anomaly_states` keep what earlier runs found; `kustos pipeline anomalies list`
+    shows it. `anomalies.suppressions` of the configuration hides known anomalies.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -83,7 +78,7 @@ def find(
     window = Window.before(last + timedelta(days=1), days)
     period = f"{window.start} to {last}"
     if dry_run:
-        print_plan([f"would judge {period} by the days before"], output)
+        print_plan([f"would judge {period} by the days before them"], output)
         return ExitCode.OK
     with working("anomalies", configuration.spark, tables.recorded_rows(), steps=len(ANOMALY_STEPS)) as (
         spark,
@@ -96,7 +91,6 @@ def find(
             suppressions=suppressions,
             super_users=super_users,
             limit=limit,
-            with_suppressed=suppressed,
             progress=step,
         )
     rows, record = sums.pop("anomalies"), sums.pop("record")
@@ -133,11 +127,10 @@ def _print(lead: tuple[str, str], sums: dict[str, Any], rows: list[dict[str, Any
         print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
     print_anomalies(rows)
     if rows:
-        print_lines("", "all are in the table `anomaly_states`, see `kustos pipeline anomalies --help`")
+        print_lines("", "`kustos pipeline anomalies list` shows those of all runs")
 
 
 app = typer.Typer(help="Find, list and acknowledge unusual access.", no_args_is_help=True)
 register(app, "find", find, EXAMPLES)
 register(app, "list", list_anomalies, LIST_EXAMPLES)
 register(app, "acknowledge", acknowledge, ACKNOWLEDGE_EXAMPLES)
-register(app, "reopen", reopen, REOPEN_EXAMPLES)

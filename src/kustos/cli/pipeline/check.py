@@ -15,16 +15,16 @@ kustos pipeline check --config /etc/kustos/pipeline.yml --output json
 """
 
 SHOWN_MAX: Final = 100
-"""Faults on the screen, and orphans; the document has all."""
+"""Faults and orphans shown on a terminal; the document has all of them."""
 
 
 def check(config: Config = DEFAULT_CONFIG, output: DocumentOutput = OutputFormat.TABLE) -> int:
-    """Read every file of the tables, and compare what must agree.
+    """Verify every file of the tables, and their counts.
 
     Compares the files with Delta's logs, the logs with the table `runs`, the rows of each file with its
-    footer and the log, and the roll-up of each day with the sum of its events; event ids must be unique. If
-    something is damaged it reports the table, the file, the run and the remedy, and exits with 1. Orphans,
-    files that no commit names, are listed. Nothing is changed.
+    footer and the log, and the roll-up of each day with the sum of its events; event ids must be unique. For
+    damage it reports the table, the file, the run and the remedy, and exits with 1. It lists orphans, which
+    are files that no commit names, and changes nothing.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
@@ -66,7 +66,7 @@ def _print(folder: str, found: "TablesCheck") -> None:
     print_table(("table", "files", "rows", "orphans"), rows, title="checked")
     print_lines(f"the roll-up of {counted(found.days, 'day')} compared with the events")
     if found.stale_days:
-        print_lines(f"{counted(len(found.stale_days), 'day')} without a roll-up yet")
+        print_lines(f"{counted(len(found.stale_days), 'day')} without a roll-up so far")
     orphans = [f"{each.table}/{name}" for each in found.tables for name in each.orphans]
     for name in orphans[:SHOWN_MAX]:
         print_paragraph(f"`{name}`, no commit names it", indent="        ", first="orphan: ")
@@ -76,7 +76,7 @@ def _print(folder: str, found: "TablesCheck") -> None:
         print_paragraph(f"{where}{run}: {fault.what}", indent="         ", first="damaged: ")
     hidden = max(0, len(orphans) - SHOWN_MAX) + max(0, len(found.faults) - SHOWN_MAX)
     if hidden:
-        print_lines(f"and {hidden:,} more, which `--output json` lists")
+        print_lines(f"and {hidden:,} more, see `--output json`")
     for table, remedy in dict.fromkeys((each.table, each.remedy) for each in found.faults):
         print_paragraph(f"`{table}`: {remedy}", indent="         ", first="remedy:  ")
     print_lines(f"{counted(len(found.faults), 'fault')} found" if found.faults else "whole", folder)

@@ -1,4 +1,4 @@
-"""What pipeline commands share: options, configuration, Spark, progress, an end when interrupted."""
+"""What pipeline commands share: options, configuration, Spark, progress, and interruption."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -15,60 +15,58 @@ if TYPE_CHECKING:
 
 Config = Annotated[
     Path,
-    typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration, a YAML file."),
+    typer.Option("--config", "-c", metavar="FILE", help="The configuration of the pipeline (YAML)."),
 ]
 DEFAULT_CONFIG: Final = Path("pipeline.yml")
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="DAY", help="First day (UTC) to look at, such as 2026-11-01."),
+    typer.Option("--since", metavar="DAY", help="The first day (UTC), such as 2026-11-01."),
 ]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC) to look at, itself included.")
-]
+Until = Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day (UTC), included.")]
 ClusterOption = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="NAME", help="The cluster to look at; needed if there are several."),
+    typer.Option("--cluster", metavar="NAME", help="The cluster; required if there are several."),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and print the plan."),
+    typer.Option("--dry-run", help="Check the arguments without starting Spark, and print the plan."),
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="The number of rows to show.")
+]
 Rules = Annotated[
-    bool, typer.Option("--rules", help="Also show what is decided the same way, but by another rule.")
+    bool, typer.Option("--rules", help="Also show decisions that stay the same, but by another rule.")
 ]
 
 RowsOfPrincipal = Annotated[
-    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Only rows of this principal.")
+    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Select rows of this principal.")
 ]
 RowsOfOperation = Annotated[
     str | None,
-    typer.Option("--operation", metavar="NAME", help="Only rows of this operation, such as DELETE."),
+    typer.Option("--operation", metavar="NAME", help="Select rows of this operation, such as DELETE."),
 ]
-RowsOfResourceType = Annotated[
-    str | None, typer.Option("--resource-type", metavar="TYPE", help="Only rows of TOPIC, GROUP, and so on.")
-]
-RowsOfResourceName = Annotated[
-    str | None, typer.Option("--resource-name", metavar="NAME", help="Only rows of this name.")
-]
-RowsOfPatternType = Annotated[
+RowsOfResource = Annotated[
     str | None,
-    typer.Option("--pattern-type", metavar="TYPE", help="Only rows of LITERAL or of PREFIXED names."),
+    typer.Option(
+        "--resource",
+        metavar="TYPE[:[PREFIXED:]NAME]",
+        help="Select rows of this resource: TOPIC, TOPIC:payments, TOPIC:PREFIXED:pay- or ANY:payments.",
+    ),
 ]
 RowsOfTeam = Annotated[
     str | None,
-    typer.Option("--team", metavar="NAME", help="Only rows for which this team is responsible."),
+    typer.Option("--team", metavar="NAME", help="Select rows of the principals of this team."),
 ]
-UnusedRows = Annotated[bool, typer.Option("--unused", help="Only rows that the record shows as unused.")]
-"""Which rows of a review: those that match all of these options."""
+UnusedRows = Annotated[bool, typer.Option("--unused", help="Select rows that the record shows to be unused.")]
+"""The rows of a review that match all of these options."""
 
 Step = Callable[[str], None]
 """Callback with the name of each step as it begins."""
 
 
 def check_installed() -> None:
-    """Raise `ExtraMissingError`, before reading anything, if one of the pipeline's packages is missing."""
+    """Raise `ExtraMissingError` if a package of the pipeline is missing, before anything is read."""
     from importlib import import_module
 
     from kustos.extras import EXTRAS, needs_extra
@@ -96,8 +94,7 @@ def working(
 ) -> Iterator[tuple[Any, Step]]:
     """Yield a Spark session, `rows` as in `open_session`, and a callback to call as each step begins.
 
-    On a terminal standard error shows the step, the steps done of `steps`, and Spark's tasks; elsewhere
-    nothing.
+    On a terminal, standard error shows the step, how many of `steps` are done, and Spark's tasks.
     """
     from rich.console import Console
     from rich.progress import (
@@ -131,7 +128,7 @@ def working(
             settings=settings.all_settings(),
             rows=rows,
         ) as spark:
-            tasks = bars.add_task("tasks of Spark", total=None)
+            tasks = bars.add_task("Spark tasks", total=None)
 
             def step(name: str) -> None:
                 bars.update(step_task, description=name, advance=1)

@@ -1,4 +1,4 @@
-"""The entitlements of a review: written for spreadsheets and for a sign-off, and shown on a terminal."""
+"""The entitlements of a review: files for spreadsheets and for the sign-off, and output on a terminal."""
 
 import json
 import tempfile
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from kustos.signoff import Document, RowChoice
 
 SHOWN_MAX: Final = 40
-"""Rows on a terminal; a file has all of them."""
+"""Rows shown on a terminal; a file has all of them."""
 
 _ORDER: Final = ("resource_type", "resource_name", "operation", "principal", "host")
 _BREADTHS: Final = {
     "NAMED": "on one name",
     "PREFIXED": "on a prefix",
     "WILDCARD": "on every name",
-    "EVERYONE": "for everyone (`User:*`)",
+    "EVERYONE": "for all users (`User:*`)",
     "SUPER_USER": "super users",
-    "DEFAULT": "where no ACL is",
+    "DEFAULT": "without any ACL",
 }
 _DORMANT: Final = {True: "yes", False: "no", None: "too early to say"}
 _EFFECTS: Final = {"WHOLE": "yes", "PARTLY_DENIED": "in part", "VOID": "denied"}
@@ -48,9 +48,9 @@ _COMPARED: Final = {
 
 
 class EntitlementFiles:
-    """The rows of one review, chosen and compared: read once, written to any files, then shown.
+    """The rows of one review, selected and compared: read once, written to files, then shown.
 
-    What is shown comes from a file aside, since all rows of a large cluster fill no memory there.
+    A temporary file holds the rows to show, because the rows of a large cluster need too much memory.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class EntitlementFiles:
     def write(
         self, spark: Any, csv: Path | None, sign_off: Path | None, record: dict[str, Any]
     ) -> dict[str, Any]:
-        """Write the requested files; return what the comparison found.
+        """Write the requested files; return the result of the comparison.
 
         `record`: what the record covers, as a review returns it. Afterwards `documents` has all rows, and
-        `shown` those for a terminal.
+        `shown` has the rows for a terminal.
         """
         rows = self._kept_aside(self._rows(spark))
         if sign_off is not None:
@@ -99,7 +99,7 @@ class EntitlementFiles:
         return {"since": {"as_of": self._former["review"]["as_of"], **self._comparison.counts}}
 
     def write_details(self, spark: Any, path: Path) -> None:
-        """Write the accesses behind the chosen entitlements."""
+        """Write the accesses behind the selected entitlements."""
         from kustos.pipeline.review.access import chosen_rows
         from kustos.signoff import review_csv
 
@@ -120,28 +120,28 @@ class EntitlementFiles:
         is_chosen = not self._choice.is_everything
         for row in rows:
             self._aside.write(json.dumps(plain(row)) + "\n")
-            # of everything the news are shown: the rest is too much
+            # without a selection only new and changed rows are shown
             if is_chosen or row["change"] not in (None, "SAME"):
                 self.shown.add(row)
             yield row
 
     def _rows(self, spark: Any) -> Iterator[dict[str, Any]]:
-        """Yield today's rows that are chosen, then the chosen ones of the former review that are gone.
+        """Yield the selected rows of today, then the selected rows of the former review that are gone.
 
-        They are compared before they are narrowed: a part of a row that stayed the same has not changed.
+        Rows are compared before they are narrowed: a part of an unchanged row has not changed.
         """
         from kustos.pipeline.review.access import chosen_rows
 
         table = self.tables.read(spark, "entitlements")
         if self._former is None and not self._choice.is_everything:
-            table = chosen_rows(table, self._choice)  # to know what is gone, all must be seen
+            table = chosen_rows(table, self._choice)  # what is gone follows from all rows
         found = table.orderBy(*_ORDER).toLocalIterator()
         rows: Iterator[dict[str, Any]] = self._comparison.of(row.asDict(recursive=True) for row in found)
         yield from rows if self._choice.is_everything else self._choice.narrowed(rows, self._acls)
         yield from self._gone(spark)
 
     def _gone(self, spark: Any) -> list[dict[str, Any]]:
-        """Return the chosen rows that are gone, with their uses up to the end of their ACLs."""
+        """Return the selected rows that are gone, with their uses up to the end of their ACLs."""
         from kustos.pipeline.history import read_history
         from kustos.pipeline.review.revoked import with_uses_until_revoked
         from kustos.pipeline.task_errors import task_errors
@@ -189,7 +189,7 @@ class EntitlementFiles:
 
 @dataclass(slots=True)
 class ShownRows:
-    """The first SHOWN_MAX rows for a terminal, and how many there are."""
+    """The first SHOWN_MAX rows for a terminal, and the number of all rows."""
 
     count: int
     first: list[dict[str, Any]]
@@ -207,7 +207,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, is_chosen: bool) -> None:
-    """Print the sums of a review and what is new, or the chosen rows if some were chosen."""
+    """Print the sums of a review and what is new, or the selected rows."""
     from kustos.cli.output import print_lines, print_paragraph, print_table
 
     print_lines(title)
@@ -234,7 +234,7 @@ def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, 
             [(_CHANGES[name], since[name]) for name in _CHANGES if name in since],
         )
         if shown.count:
-            print_lines("what is not the same:")
+            print_lines("new, changed and gone:")
             _print_rows(shown, is_compared=True)
     if counts["findings"]:
         print_table(
@@ -251,12 +251,12 @@ def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, 
 
 
 def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
-    """Print rows as a table, or on a terminal, which is too narrow for it, as two lines each."""
+    """Print rows as a table; on a terminal, which is too narrow for it, as two lines each."""
     from kustos.cli.output import is_terminal, print_lines, print_paragraph, print_table
     from kustos.cli.pipeline.shown import day
 
     if not shown.count:
-        print_lines("nobody, by no ACL")
+        print_lines("no ACL allows it")
         return
     if is_terminal():
         for row in shown.first:
@@ -283,11 +283,11 @@ def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
             ],
         )
     if shown.count > len(shown.first):
-        print_lines(f"and {shown.count - len(shown.first):,} more, `--csv` and `-o json` have all of them")
+        print_lines(f"and {shown.count - len(shown.first):,} more, see `--csv` or `-o json`")
 
 
 def _remarks(row: dict[str, Any]) -> str:
-    """Return what a row says beside the grant itself, in words."""
+    """Return the other columns of a row, in words."""
     from kustos.cli.pipeline.shown import day
 
     said = [] if row["change"] is None else [", ".join(_change(row))]
@@ -305,12 +305,12 @@ def _remarks(row: dict[str, Any]) -> str:
 
 
 def _time(value: datetime | str | None) -> datetime | None:
-    """Return the time of a row, which is a text in a former review."""
+    """Return the time of a row; a former review has it as text."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return what changed, and that somebody revoked what is still there."""
+    """Return what changed, and whether the row was revoked before and is still granted."""
     words = [_CHANGES[row["change"]]]
     if row["changed"]:
         words = [
@@ -332,7 +332,7 @@ def _what(row: dict[str, Any]) -> str:
     if row["basis"] == "SuperUser":
         return "everything (super user)"
     if row["basis"] == "DefaultAllow":
-        return "what no ACL names"
+        return "every resource without ACLs"
     is_prefix = row["pattern_type"] == "PREFIXED"
     how = f" (prefix, {row['name_count']} known)" if is_prefix else ""
     if not is_prefix and row["resource_name"] == "*":

@@ -31,15 +31,25 @@ kustos pipeline flows --out flows.graphml --since 2026-10-01
 
 Sources = Annotated[
     list[str] | None,
-    typer.Option("--from", metavar="TYPE:NAME", help="Only paths that begin with this principal."),
+    typer.Option("--from", metavar="TYPE:NAME", help="Show only paths that begin with this principal."),
 ]
 Hops = Annotated[
-    int, typer.Option("--hops", metavar="N", min=1, max=8, help="Longest path: principal, topic, principal.")
+    int,
+    typer.Option(
+        "--hops",
+        metavar="N",
+        min=1,
+        max=8,
+        help="The length of the longest path; one hop is principal, topic, principal.",
+    ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="FILE", help="Write the graph: .dot, .graphml or .json.", show_default=False
+        "--out",
+        metavar="FILE",
+        help="Write the graph to this file: .dot, .graphml or .json.",
+        show_default=False,
     ),
 ]
 
@@ -55,10 +65,10 @@ def flows(
     limit: Limit = 40,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Say who feeds whom: producers, topics, consumers.
+    """Show which principals feed data to which others.
 
-    Paths are the ways that data could have taken, by recorded writes and reads. A read of a topic does not
-    prove that the data was written to the next one.
+    A path follows recorded writes and reads, from a producer by a topic to a consumer, and is a way that data
+    could have taken. A read of a topic does not prove that its data was written to the next topic.
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_rows
@@ -71,7 +81,7 @@ def flows(
 
     form = None if out is None else out.suffix.removeprefix(".")
     if form is not None and form not in list(GraphForm):
-        raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
+        raise usage_error(f"`{out}` does not end in `.dot`, `.graphml` or `.json`")
     check_writable(out)
     question = FlowQuestion(
         first_day=first,

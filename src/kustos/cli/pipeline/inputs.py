@@ -1,53 +1,46 @@
-"""Inputs of the pipeline's commands besides the tables: ACLs, and a period of days."""
+"""Inputs of the pipeline's commands: the tables, the ACLs, and a period of days."""
 
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kustos.cli.failures import usage_error
 
 if TYPE_CHECKING:
+    from kustos.cli.acl_source import AclSource
     from kustos.pipeline.configuration import AclSettings, PipelineConfiguration
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.tables import Tables
 
-GIT: Final = "git:"
 
+def acl_set(source: "AclSource", settings: "AclSettings | None") -> "AclsInForce":
+    """Return the ACLs of a source, with the broker settings of the configuration.
 
-def acl_set(
-    source: str, settings: "AclSettings | None", folder: Path, at: str | None = None
-) -> "AclsInForce":
-    """Return the ACLs of a source: a file, a metadata directory, or `git:REVISION:PATH`.
-
-    Paths are relative to `folder`. The broker settings come from the configuration. Raises `AclSetError` and
-    usage errors.
+    Raises the errors of `AclSource.load` and `AclSetError`.
     """
-    from kustos.pipeline.deciding import read_acl_set, read_acl_set_at_revision
+    from kustos.pipeline.deciding import AclsInForce
 
     brokers: dict[str, Any] = {}
     if settings is not None:
         brokers["super_users"] = settings.super_users
         brokers["allow_everyone_if_no_acl_found"] = settings.allow_everyone_if_no_acl_found
-    if source.startswith(GIT):
-        revision, colon, path = source.removeprefix(GIT).rpartition(":")
-        if not colon or not revision or not path:
-            raise usage_error(f"`{source}` names no file in git, write `git:REVISION:PATH`")
-        if at is not None:
-            raise usage_error("`--at` looks back in a metadata directory, a git revision has its own time")
-        return read_acl_set_at_revision(folder / path, revision, name=source, **brokers)
-    return read_acl_set(folder / Path(source).expanduser(), at=at, name=source, **brokers)
+    loaded = source.load()
+    return AclsInForce.of(source.text or loaded.name, loaded.bindings, **brokers)
 
 
 def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclsInForce":
     """Return the ACLs of the configuration; raise a usage error if it has none."""
-    if configuration.acls is None:
-        raise usage_error("the configuration has no ACLs, add `acls:` with `source:`")
-    return acl_set(configuration.acls.source, configuration.acls, folder)
+    from kustos.cli.acl_source import AclSource
+
+    acls = configuration.acls
+    if acls is None:
+        raise usage_error("the configuration does not say where the ACLs are: set `acls.source`")
+    return acl_set(AclSource(text=acls.source, folder=folder, command_config=acls.command_config), acls)
 
 
 def super_users_of(configuration: "PipelineConfiguration") -> frozenset[str]:
-    """Return the brokers' super users of the configuration; raise a usage error for what is none."""
+    """Return the super users of the configuration; raise a usage error for an invalid one."""
     from kustos.acl import AclValueError
     from kustos.authorizer import parse_super_users
 
@@ -65,9 +58,11 @@ def acls_then(
     if as_of is None:
         return todays_acls(configuration, folder)
     if configuration.metadata is None:
-        raise usage_error("a past moment needs the metadata log, add `metadata:` to the configuration")
+        raise usage_error("a past moment requires the metadata log: set `metadata` in the configuration")
+    from kustos.cli.acl_source import AclSource
+
     at = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return acl_set(str(configuration.metadata), configuration.acls, folder, at)
+    return acl_set(AclSource(text=str(configuration.metadata), moment=at), configuration.acls)
 
 
 def names_of(path: Path | None) -> frozenset[str] | None:
@@ -79,13 +74,32 @@ def names_of(path: Path | None) -> frozenset[str] | None:
     return frozenset(name for line in read_text(str(path)).splitlines() if (name := line.strip()))
 
 
+def resource_choice(text: str | None) -> dict[str, str | None]:
+    """Return type, name and pattern type of `TYPE[:[LITERAL:|PREFIXED:]NAME]`, None where it names none.
+
+    Raises a usage error.
+    """
+    if text is None:
+        return {}
+    kind, colon, name = text.partition(":")
+    how, second, rest = name.partition(":")
+    pattern_type = how if second and how.upper() in {"LITERAL", "PREFIXED"} else None
+    if pattern_type is not None:
+        name = rest
+    elif colon and not name:
+        forms = "`TOPIC`, `TOPIC:name` or `TOPIC:PREFIXED:name`"
+        raise usage_error(f"`--resource {text}` has no name, use {forms}")
+    resource_type = None if kind.upper() == "ANY" else kind
+    return {"resource_type": resource_type, "resource_name": name or None, "pattern_type": pattern_type}
+
+
 def check_writable(*paths: Path | None) -> None:
     """Raise a usage error for a file that cannot be written, before Spark starts."""
     for path in paths:
         if path is None:
             continue
         if not path.exists() and not path.parent.is_dir():
-            raise usage_error(f"cannot write `{path}`: there is no folder `{path.parent}`, create it")
+            raise usage_error(f"cannot write `{path}`: the folder `{path.parent}` does not exist, create it")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise usage_error(f"cannot write `{path}`: permission denied, check its permissions")
 
@@ -101,7 +115,7 @@ def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
     """Return the tables; raise a usage error if no run has filled them yet."""
     tables = tables_of(configuration)
     if isinstance(tables.folder, Path) and not tables.folder.is_dir():
-        raise usage_error(f"there are no tables in `{tables.folder}`, fill them with `kustos pipeline run`")
+        raise usage_error(f"there are no tables in `{tables.folder}`, create them with `kustos pipeline run`")
     return tables
 
 
@@ -131,7 +145,7 @@ def period_of(since: str | None, until: str | None) -> tuple[date | None, date |
     """Return first and last day; raise a usage error unless they are in order."""
     first, last = day_of("--since", since), day_of("--until", until)
     if first is not None and last is not None and last < first:
-        raise usage_error(f"`--until {last}` lies before `--since {first}`")
+        raise usage_error(f"`--until {last}` is before `--since {first}`")
     return first, last
 
 

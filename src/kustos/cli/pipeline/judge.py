@@ -34,7 +34,10 @@ kustos pipeline judge --metadata /backup/metadata --end-offset 4711
 Metadata = Annotated[
     Path | None,
     typer.Option(
-        "--metadata", metavar="DIR", help="Another metadata log than the configuration's.", show_default=False
+        "--metadata",
+        metavar="DIR",
+        help="Use this metadata log, not the one of the configuration.",
+        show_default=False,
     ),
 ]
 EndOffset = Annotated[
@@ -43,12 +46,12 @@ EndOffset = Annotated[
         "--end-offset",
         metavar="N",
         min=0,
-        help="Read the log up to this offset, not including it: a quorum's high watermark.",
+        help="Read the log up to this offset, excluded: the high watermark of a quorum.",
     ),
 ]
 ByRollup = Annotated[
     bool,
-    typer.Option("--by-rollup", help="Judge the roll-up, not each event: quicker, and by time alone."),
+    typer.Option("--by-rollup", help="Judge the roll-up, not each event: faster, and by time alone."),
 ]
 ExitCodeFlag = Annotated[bool, exit_code_if("any decision differs")]
 
@@ -67,12 +70,12 @@ def judge(
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Judge recorded decisions by the ACLs then in force.
+    """Compare recorded decisions with the ACLs of the time.
 
     The ACLs of each moment come from the metadata log. Finds events that were allowed although no ACL allowed
-    them then, and events that were refused without a reason. Possible causes: clock skew, a node behind its
-    log, another authorizer, or a tampered record. All rows go to the tables `judged` and `discrepancies`,
-    which the report shows too.
+    them at the time, and events that were denied without a reason. Possible causes: clock skew, a node behind
+    its log, another authorizer, or a record that was tampered with. All rows go to the tables `judged` and
+    `discrepancies`, which the report shows too.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document, print_lines
@@ -119,7 +122,7 @@ def judge(
         if question.super_users is None and any(one["verdict"] == "UNCERTAIN" for one in judged["verdicts"]):
             print_lines(
                 "",
-                "some lines name no rule: `acls.super_users` of the configuration names super users there",
+                "some lines name no rule: set `acls.super_users` in the configuration to judge them",
             )
     return ExitCode.NO if exit_code and differ else ExitCode.OK
 
@@ -130,7 +133,7 @@ def _metadata(configuration: "PipelineConfiguration", override: Path | None) -> 
 
     chosen = configuration.metadata if override is None else override.absolute()
     if chosen is None:
-        raise usage_error("the configuration has no `metadata:`, add it or give `--metadata`")
+        raise usage_error("the configuration has no metadata log: set `metadata`, or use `--metadata`")
     if configuration.spark.remote is None:
         from kustos.metadata.inspection import files_of
         from kustos.runtime import FileSystemStorage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.failures import ExitCode
+from kustos.cli.failures import ExitCode, usage_error
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, Limit, configured
@@ -23,14 +23,11 @@ kustos pipeline anomalies list --state all --limit 1000 --output json
 ACKNOWLEDGE_EXAMPLES = """
 kustos pipeline anomalies acknowledge 3fb0a1c9 --by alice \\
     --reason "the new VPN, see INC-4711"
-"""
-REOPEN_EXAMPLES = """
-kustos pipeline anomalies reopen 3fb0a1c9
+kustos pipeline anomalies acknowledge 3fb0a1c9 --undo
 """
 
 SHORT_ID: Final = 8
-"""Characters of an id that are shown: enough for some ten thousand anomalies."""
-
+"""Characters of an id that are shown: enough for ten thousand anomalies."""
 
 _OVER: Final = {True: "yes", False: "no", None: "too early to say"}
 
@@ -45,9 +42,18 @@ class AnomalyState(StrEnum):
     ALL = "all"
 
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of anomalies, or their beginnings.")]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who acknowledges.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it needs no more attention.")]
+Ids = Annotated[
+    list[str], typer.Argument(metavar="ID", help="Ids of anomalies, or at least their first 6 characters.")
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="The name of the person who acknowledges. [required]"),
+]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why they need no more attention. [required]"),
+]
+Undo = Annotated[bool, typer.Option("--undo", help="Reopen anomalies that were acknowledged or resolved.")]
 State = Annotated[AnomalyState, typer.Option("--state", help="Which anomalies to list.")]
 ExitCodeFlag = Annotated[bool, exit_code_if("an anomaly is open")]
 
@@ -91,10 +97,10 @@ def list_anomalies(
 ) -> int:
     """List what searches found, the most severe first.
 
-    Of all clusters, or of the one that `--cluster` or the configuration names. An anomaly is OPEN until it
-    is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week that the record covers.
-    Without that record it is too early to say, and the anomaly stays as it is. A HIGH one is resolved only
-    after somebody acknowledged it, and open again when it is seen on another day.
+    Lists the anomalies of all clusters, or of the cluster that `--cluster` or the configuration names. An
+    anomaly is OPEN until it is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a
+    week that the record covers. Without that record it is too early to say, and the state does not change. A
+    HIGH anomaly must be acknowledged before it can be resolved.
     """
     from collections import Counter
 
@@ -125,32 +131,33 @@ def list_anomalies(
 
 def acknowledge(
     ids: Ids,
-    by: By,
-    reason: Reason,
+    by: By = None,
+    reason: Reason = None,
+    undo: Undo = False,
     config: Config = DEFAULT_CONFIG,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Record who acknowledges anomalies, and why.
 
     A HIGH anomaly is open again when it is seen on another day, any other when it comes back after it was
-    resolved. `anomaly_states` keeps who acknowledged, when and why.
+    resolved. The table `anomaly_states` keeps who acknowledged an anomaly, when and why.
     """
     from kustos.cli.pipeline.inputs import filled_tables
 
+    if undo and (by is not None or reason is not None):
+        raise usage_error("`--undo` takes neither `--by` nor `--reason`, remove them")
+    if not undo and (by is None or reason is None):
+        raise usage_error("use `--by` and `--reason` to acknowledge, or `--undo` to reopen")
     tables = filled_tables(configured(config))
     from kustos.pipeline.anomalies import acknowledge as acknowledged
+    from kustos.pipeline.anomalies import reopen
 
-    _print_changed(acknowledged(tables, ids, by=by, reason=reason, at=datetime.now(UTC)), output)
-
-
-def reopen(ids: Ids, config: Config = DEFAULT_CONFIG, output: Output = OutputFormat.TABLE) -> None:
-    """Take back that anomalies were acknowledged, or resolved."""
-    from kustos.cli.pipeline.inputs import filled_tables
-
-    tables = filled_tables(configured(config))
-    from kustos.pipeline.anomalies import reopen as reopened
-
-    _print_changed(reopened(tables, ids), output)
+    changed = (
+        reopen(tables, ids)
+        if by is None or reason is None
+        else acknowledged(tables, ids, by=by, reason=reason, at=datetime.now(UTC))
+    )
+    _print_changed(changed, output)
 
 
 def print_anomalies(rows: list[dict[str, Any]]) -> None:
@@ -159,7 +166,7 @@ def print_anomalies(rows: list[dict[str, Any]]) -> None:
     from kustos.cli.pipeline.shown import day, seen
 
     for row in rows:
-        principal = printable(row["principal"] or "nobody")
+        principal = printable(row["principal"] or "(no principal)")
         state = "" if row["state"] == "OPEN" else f"  {row['state']}"
         times = f"{row['day_count']:,} days, " if row["day_count"] > 1 else ""
         print_lines(
@@ -170,7 +177,7 @@ def print_anomalies(rows: list[dict[str, Any]]) -> None:
         )
         print_paragraph(row["reason"], indent="  ")
         if row["unseen_days"] and row["state"] in ("OPEN", "ACKNOWLEDGED"):
-            unclear = ": too early to say that it is over" if row["is_over"] is None else ""
+            unclear = ", so it is too early to say that it is over" if row["is_over"] is None else ""
             unseen = f"not seen for {row['unseen_days']:,} judged days, {row['recorded_days']:,} of them "
             print_paragraph(f"{unseen}have a record{unclear}", indent="  ")
         if row["acknowledged_by"] is not None:

@@ -136,12 +136,12 @@ def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> 
 def _plan(
     folder: str, options: "PrivilegeOptions", legitimate: "Legitimate", is_within_today: bool
 ) -> list[str]:
-    """Return lines with the scope of the recommendation and every choice that is not the default."""
+    """Return lines with the scope of the recommendation and every option that is not the default."""
     from dataclasses import fields
 
     from kustos.pipeline.privilege import DEFAULT_OPTIONS, EVERY_USE
 
-    lines = [f"would recommend for {folder}, weighing {options.over_grant_weight:g}"]
+    lines = [f"would recommend ACLs for {folder} with over_grant_weight {options.over_grant_weight:g}"]
     for chosen, default in ((options, DEFAULT_OPTIONS), (legitimate, EVERY_USE)):
         for field in fields(chosen):
             value = getattr(chosen, field.name)
@@ -195,8 +195,8 @@ def _print(found: "Recommendation", files: list[Path]) -> None:
             ("names granted today, then", f"{numbers.granted_names_today:,}, {numbers.granted_names:,}"),
         ]
     if numbers.unserved:
-        rows.append(("needs that no ACL may serve", f"{numbers.unserved:,}"))
-    beyond = "not known, no ACLs are configured"
+        rows.append(("needs that no ACL can serve", f"{numbers.unserved:,}"))
+    beyond = "unknown, no ACLs are configured"
     if numbers.regions_gained is not None:
         beyond = f"{numbers.regions_gained:,}{' or more' if numbers.is_difference_cut else ''}"
     rows.append(("parts beyond today's ACLs", beyond))
@@ -204,7 +204,7 @@ def _print(found: "Recommendation", files: list[Path]) -> None:
     rows += [
         ("days with a record", f"{numbers.recorded_days:,}{period}"),
         ("longest gap in it (days)", f"{numbers.recorded_gap_days:,}"),
-        ("proven by replay of it", "yes" if numbers.is_proven else "NO"),
+        ("proven by a replay", "yes" if numbers.is_proven else "NO"),
     ]
     print_table(("least privilege", ""), rows)
     print_paragraph(found.record.text())
@@ -228,7 +228,7 @@ def _print_unproven(found: "Recommendation") -> None:
 
 
 def _print_widening(found: "Recommendation") -> None:
-    """Say what the ACLs grant beyond today's, which `kustos diff` shows in full."""
+    """Print what the ACLs grant beyond today's."""
     from kustos.analysis import Direction
     from kustos.cli.output import print_lines, printable
 
@@ -236,7 +236,7 @@ def _print_widening(found: "Recommendation") -> None:
     gained = [each for each in changes if each.direction is Direction.GAINED]
     if not gained:
         return
-    print_lines("beyond today's ACLs (`kustos diff` shows all of it):")
+    print_lines("beyond today's ACLs (`kustos diff` shows all):")
     for change in gained[:WIDENING_SHOWN_MAX]:
         print_lines(f"  {printable(change.region.text())}")
     if len(gained) > WIDENING_SHOWN_MAX:

@@ -1,11 +1,11 @@
 """`kustos pipeline replay`."""
 
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from kustos.cli.acl_options import SourceArgument, with_acl_source
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import (
@@ -22,36 +22,29 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
+    from kustos.cli.acl_source import AclSource
     from kustos.cli.output import Columns
 
 EXAMPLES = """
 kustos pipeline replay new-acls.yaml --exit-code
 kustos pipeline replay git:feature/payments:acls.yaml --today \\
     --since 2026-08-01
-kustos pipeline replay /var/lib/kustos/metadata --at 2026-11-03
+kustos pipeline replay /var/lib/kustos/metadata@2026-11-03
 """
 
-Acls = Annotated[
-    str,
-    typer.Argument(metavar="ACLS", help="A file in any form, a metadata directory, or git:REVISION:PATH."),
-]
-At = Annotated[
-    str | None,
-    typer.Option("--at", metavar="OFFSET|TIME", help="The ACLs of a metadata directory as they were then."),
-]
 Today = Annotated[
     bool,
     typer.Option(
-        "--today", help="Compare with what the configuration's ACLs decide, not with what was recorded."
+        "--today", help="Compare with the decisions of the configured ACLs, not with the recorded ones."
     ),
 ]
 ExitCodeFlag = Annotated[bool, exit_code_if("any use is lost, or it is too early to say")]
 
 
+@with_acl_source(before="config", argument=SourceArgument, decides=False)
 def replay(
-    acls: Acls,
+    source: "AclSource",
     config: Config = DEFAULT_CONFIG,
-    at: At = None,
     today: Today = False,
     rules: Rules = False,
     since: Since = None,
@@ -62,12 +55,13 @@ def replay(
     dry_run: DryRun = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Decide all recorded access again by other ACLs.
+    """Show who loses or gains access under other ACLs.
 
-    Shows which principals lose or gain which resources and how many real requests that were, with an
-    example of each. Every row goes to the table `replay_flips`, which the report shows too. Names that
-    only filtered a list are counted separately: such a flip breaks nobody. The record of the days of
-    `--since` and `--until`, else of the `review.dormant_days` before, bounds the answer.
+    Decides all recorded requests again by these ACLs. Shows which principals lose or gain which resources,
+    how many requests that were, and an example. All rows go to the table `replay_flips`, which the report
+    shows too. Names that only filtered a list are counted separately: no client fails without them.
+
+    The answer rests on the record from `--since` to `--until`, or of `review.dormant_days` up to now.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
@@ -77,7 +71,8 @@ def replay(
     configuration = configured(config)
     first, last = period_of(since, until)
     configuration, tables = of_cluster(configuration, cluster)
-    candidate = acl_set(acls, configuration.acls, Path.cwd(), at)
+    candidate = acl_set(source, configuration.acls)
+    acls = candidate.name
     baseline = todays_acls(configuration, config.absolute().parent) if today else None
     compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
     if dry_run:
@@ -139,7 +134,7 @@ def flip_columns() -> "Columns[dict[str, Any]]":
             Column("to_rule", itemgetter("to_rule"), title="now by"),
         ),
         lambda row: (row["principal"],),
-        "the principals that lose or gain, as `blast-radius` takes them",
+        "the principals that lose or gain access",
     )
 
 

@@ -1,8 +1,7 @@
 """`kustos pipeline report`."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -32,46 +31,30 @@ kustos pipeline report --audit kafka-logs --out report \\
 """
 
 
-class OnUnknownFormat(StrEnum):
-    """What a file in no known format does."""
-
-    STOP = "stop"
-    QUARANTINE = "quarantine"
-
-
 Audit = Annotated[
     str | None,
     typer.Option(
         "--audit",
         metavar="DIR",
-        help="Report on a folder of audit files, or s3://BUCKET/FOLDER, without a configuration: JSON lines, "
-        "Kafka's log, compressed or not.",
+        help="Report on a folder of audit files or s3://BUCKET/FOLDER, without a configuration: JSON lines "
+        "or Kafka's log, compressed or not.",
         show_default=False,
     ),
 ]
 Out = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="PATH", help="The page; with --audit a folder for its tables and the page."
+        "--out",
+        metavar="PATH",
+        help="The page to write; with --audit the folder for the page and its tables.",
     ),
 ]
 TimeZone = Annotated[
-    str, typer.Option("--time-zone", metavar="NAME", help="Time zone of the brokers that wrote Kafka's log.")
-]
-LayoutOption = Annotated[
-    str | None,
+    str,
     typer.Option(
-        "--layout",
-        metavar="PATTERN",
-        help="With --audit: log4j's pattern of the lines, such as `%d{ISO8601} %p %m (%c) [%t]%n`, or an "
-        "envelope such as `cri`; usual ones are recognized.",
-    ),
-]
-UnknownFormat = Annotated[
-    OnUnknownFormat,
-    typer.Option(
-        "--on-unknown-format",
-        help="With --audit: a file in no known format stops the report, or its lines are quarantined.",
+        "--time-zone",
+        metavar="NAME",
+        help="With --audit: the time zone of the brokers that wrote Kafka's log.",
     ),
 ]
 
@@ -95,25 +78,23 @@ def report(
     config: Config = DEFAULT_CONFIG,
     audit: Audit = None,
     time_zone: TimeZone = "UTC",
-    layout: LayoutOption = None,
-    on_unknown_format: UnknownFormat = OnUnknownFormat.STOP,
     since: Since = None,
     until: Until = None,
     cluster: ClusterOption = None,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Draw one HTML page of access, with its plots and tables.
+    """Write one HTML page: who uses what, denials, failed logins.
 
-    Shows the tables of the configuration: who uses what, denials over time, failed logins, and what the
-    commands `replay`, `review`, `judge` and `anomalies` last found. With --audit it reads a folder of audit
-    files instead, at once and as a whole, and also leaves the tables `audit_events`, `access_counts`,
-    `security_events`, `quarantine` and `summary.json` in --out. The page runs no script and fetches nothing.
+    Shows the tables of the configuration, and what `replay`, `review`, `judge` and `anomalies` last found.
+    With --audit it reads a folder of audit files instead, without a configuration, and also writes the tables
+    `audit_events`, `access_counts`, `security_events` and `quarantine`, and `summary.json`, to the folder of
+    --out. Files in an unusual layout or format need a configuration. The page runs no script and fetches
+    nothing.
     """
     if audit is not None:
-        reading = {"time_zone": time_zone, "layout": layout, "on_unknown_format": on_unknown_format.value}
-        _report_on_folder(audit, out, cluster, output, reading)
+        _report_on_folder(audit, out, cluster, output, time_zone)
         return
-    from kustos.cli.output import print_document
+    from kustos.cli.output import print_document, print_notice
     from kustos.cli.pipeline.inputs import of_cluster, period_of
 
     configuration = configured(config)
@@ -132,6 +113,8 @@ def report(
             teams=configuration.review.teams,
             progress=step,
         )
+    for text in summary.warnings:
+        print_notice("warning", text)
     if output.is_document:
         print_document(summary.as_dict(), output)
         return
@@ -140,7 +123,7 @@ def report(
 
 
 def _report_on_folder(
-    audit: str, out: Path, cluster: str | None, output: OutputFormat, reading: dict[str, Any]
+    audit: str, out: Path, cluster: str | None, output: OutputFormat, time_zone: str
 ) -> None:
     check_installed()
     import json
@@ -148,7 +131,6 @@ def _report_on_folder(
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document, print_notice
     from kustos.pipeline.files import list_audit_files
-    from kustos.pipeline.lines.layouts import compiled
     from kustos.pipeline.places import place_of
     from kustos.pipeline.report.access_report import STEPS, run_access_report
 
@@ -156,12 +138,10 @@ def _report_on_folder(
         folder = place_of(audit)
     except ValueError as error:
         raise usage_error(str(error)) from error
-    if reading["layout"] is not None:
-        compiled(reading["layout"])
     found = list_audit_files(folder)  # report a wrong folder before Spark's seconds of start-up
     rows = sum(state.size_bytes for state in found.states.values()) // LINE_BYTES_MIN
     with working("report", rows=rows, steps=len(STEPS)) as (spark, step):
-        summary = run_access_report(spark, folder, out, cluster=cluster, progress=step, **reading)
+        summary = run_access_report(spark, folder, out, cluster=cluster, progress=step, time_zone=time_zone)
     for text in summary.warnings:
         print_notice("warning", text)
     if output.is_document:
@@ -173,13 +153,13 @@ def _report_on_folder(
 def _print_summary(summary: "ReportSummary") -> None:
     rows = [
         ("files read", summary.files),
-        ("hidden files passed over", summary.files_passed_over),
+        ("hidden files skipped", summary.files_passed_over),
         ("lines", summary.lines),
         ("= events", summary.events),
         ("+ security events", summary.security_events),
         ("+ quarantined", summary.quarantined),
         ("+ duplicates", summary.duplicates),
-        ("events with the id of another", summary.conflicts),
+        ("events with the id of another event", summary.conflicts),
         ("allowed", summary.allowed),
         ("denied", summary.denied),
         ("probes", summary.probes),

@@ -14,10 +14,8 @@ from kustos.cli.pipeline.context import (
     Config,
     DryRun,
     RowsOfOperation,
-    RowsOfPatternType,
     RowsOfPrincipal,
-    RowsOfResourceName,
-    RowsOfResourceType,
+    RowsOfResource,
     RowsOfTeam,
     UnusedRows,
     configured,
@@ -35,32 +33,35 @@ if TYPE_CHECKING:
 EXAMPLES = """
 kustos pipeline review
 kustos pipeline review --as-of 2026-09-30 --csv q3.csv --sign-off q3.json
-kustos pipeline review --operation DELETE --resource-name payments
+kustos pipeline review --operation DELETE --resource TOPIC:payments
 kustos pipeline review --sign-off q4.json --csv q4.csv --former q3.json
 """
 
 AsOf = Annotated[
     str | None,
     typer.Option(
-        "--as-of", metavar="TIME", help="A past day or UTC time; the ACLs are those of the metadata then."
+        "--as-of", metavar="TIME", help="Review a past day or UTC time, by the ACLs of the metadata log."
     ),
 ]
 Csv = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Write the entitlements for a spreadsheet.")
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write the entitlements to this file, for a spreadsheet."),
 ]
 Details = Annotated[
     Path | None,
-    typer.Option("--details", metavar="FILE", help="Write each access behind them for a spreadsheet."),
+    typer.Option("--details", metavar="FILE", help="Write each access behind them to this file."),
 ]
 Former = Annotated[
     Path | None,
     typer.Option(
-        "--former", metavar="FILE", help="The document of a former review: say what is new, gone, changed."
+        "--former", metavar="FILE", help="Compare with this document of a former review: new, gone, changed."
     ),
 ]
 FormerKey = Annotated[
     Path | None,
-    typer.Option("--former-key", metavar="FILE", help="The former review is signed: check it by this key."),
+    typer.Option(
+        "--former-key", metavar="FILE", help="Verify the signature of the former review by this public key."
+    ),
 ]
 SignOff = Annotated[
     Path | None,
@@ -79,37 +80,34 @@ def review(
     former_key: FormerKey = None,
     principal: RowsOfPrincipal = None,
     operation: RowsOfOperation = None,
-    resource_type: RowsOfResourceType = None,
-    resource_name: RowsOfResourceName = None,
-    pattern_type: RowsOfPatternType = None,
+    resource: RowsOfResource = None,
     team: RowsOfTeam = None,
     unused: UnusedRows = False,
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Say who may do what, by which ACLs, and who used it.
+    """List who may do what, by which ACLs, and who used it.
 
-    Fills the tables `entitlements` (each ALLOW and operation that it allows, with its uses and what DENYs
-    take from it), `access_review` (each access behind them) and `findings` (unused, redundant, shadowed and
-    orphaned ACLs, each with its evidence and whether a replay shows that it can go; who breaks the `duties`
-    and the `policy` of the configuration). With `metadata` in the configuration each ACL has its time of
-    creation, and any past moment can be reviewed. `--principal`, `--operation`, `--resource-type`,
-    `--resource-name`, `--pattern-type`, `--team` and `--unused` choose what is shown and written: a principal
-    also by `User:*`, a name by any pattern that matches it. A sign-off is about everything. JSON and YAML
-    have all chosen rows as `rows`, printed as they come.
+    Writes the tables `entitlements` (each operation that an ACL allows, with its uses and the DENYs that
+    limit it), `access_review` (each access behind them) and `findings`: unused, redundant, shadowed and
+    orphaned ACLs, each with its evidence and whether it is safe to remove, and principals that break the
+    `duties` and the `policy` of the configuration. With `metadata` in the configuration, each ACL has its
+    time of creation, and any past moment can be reviewed.
+
+    `--principal`, `--operation`, `--resource`, `--team` and `--unused` select rows to show and write: a
+    principal with the rows of `User:*`, a name with every pattern that matches it. A sign-off has all rows.
+    JSON and YAML have all selected rows as `rows`.
     """
     from kustos.cli.output import stream_document
     from kustos.cli.pipeline.entitlements import EntitlementFiles, print_entitlements
-    from kustos.cli.pipeline.inputs import acls_then, check_writable, moment_of, of_cluster
+    from kustos.cli.pipeline.inputs import acls_then, check_writable, moment_of, of_cluster, resource_choice
     from kustos.cli.pipeline.shown import plain, print_plan
 
     choice = _choice(
         sign_off,
         principal=principal,
         operation=operation,
-        resource_type=resource_type,
-        resource_name=resource_name,
-        pattern_type=pattern_type,
+        **resource_choice(resource),
         team=team,
         is_unused=unused,
     )
@@ -171,13 +169,13 @@ def _review(
 
 
 def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
-    """Return the chosen rows; raise `SignoffError`, and a usage error for a sign-off of a part."""
+    """Return the selection; raise `SignoffError`, and a usage error for a sign-off of a part."""
     from kustos.cli.failures import usage_error
     from kustos.signoff import RowChoice
 
     choice = RowChoice.of(**texts)
     if sign_off is not None and not choice.is_everything:
-        raise usage_error("a sign-off is about everything that is granted, leave out what chooses rows")
+        raise usage_error("a sign-off has all rows, remove the options that select rows")
     return choice
 
 
@@ -189,14 +187,14 @@ def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | No
 
     if path is None:
         if key is not None:
-            raise usage_error("`--former-key` checks a former review, add `--former`")
+            raise usage_error("`--former-key` verifies a former review, add `--former`")
         return None
     text = read_text(str(path))
     document = read_review(text) if key is None else verify_signed_review(text, key.read_bytes())
     former_of(document)
     other = document["review"].get("cluster", "")
     if other != cluster:
-        raise usage_error(f"the former review is of cluster `{other}`, this one of `{cluster}`")
+        raise usage_error(f"the former review is of cluster `{other}`, this one is of cluster `{cluster}`")
     return document
 
 

@@ -51,18 +51,18 @@ COUNTS: Final = (
 )
 NAMES: Final = {
     "too_late": "of them too late",
-    "conflicts": "events with the id of another",
-    "half_lines": "half lines held back",
+    "conflicts": "events with the id of another event",
+    "half_lines": "unfinished lines left for later",
     "dropped_lines": "dropped lines",
 }
 
 Follow = Annotated[
     bool,
     typer.Option(
-        "--follow", help="Go on reading the one topic of the configuration until interrupted, batch by batch."
+        "--follow", help="Continue to read the topic of the configuration, batch by batch, until interrupted."
     ),
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("a file was refused, whose lines were not read")]
+ExitCodeFlag = Annotated[bool, exit_code_if("a file was refused, and its lines not read")]
 
 
 def run(
@@ -72,12 +72,12 @@ def run(
     exit_code: ExitCodeFlag = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Take what is new in all inputs into the tables, once.
+    """Read new audit files and records into the tables.
 
-    A run does not read a file twice, continues each topic where the last run ended, and drops duplicate
-    events. Lines read are events + security events + quarantined + duplicates, or nothing is committed.
-    With `retention_days` in the configuration, it drops older days and reports them. If a run is killed, the
-    next one continues from the last commit.
+    A run skips files that were read before, continues each topic where the last run ended, and drops
+    duplicate events. It commits only if the lines equal events + security events + quarantined + duplicates.
+    With `tables.retention_days` in the configuration it drops older days and reports them. After a run was
+    killed, the next one continues from the last commit.
     """
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.output import print_document
@@ -86,9 +86,9 @@ def run(
     configuration = configured(config)
     topics = [one for one in configuration.inputs if one.topic is not None]
     if not configuration.inputs:
-        raise usage_error("the configuration has no inputs, add `inputs:` with `files:` or `topic:`")
+        raise usage_error("the configuration has no inputs: set `inputs` with `files` or `topic`")
     if follow and (len(topics) != 1 or len(configuration.inputs) != 1):
-        raise usage_error("`--follow` needs exactly one input, a topic")
+        raise usage_error("`--follow` requires a configuration with one input, a topic")
     tables = tables_of(configuration)
     plan = [_planned(one, tables) for one in configuration.inputs]
     if dry_run:

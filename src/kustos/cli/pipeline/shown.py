@@ -33,7 +33,7 @@ def resource_columns() -> tuple[Column[dict[str, Any]], ...]:
 
 
 def print_plan(lines: Sequence[str], output: OutputFormat) -> None:
-    """Print what a dry run would do; formats of rows print none."""
+    """Print what a dry run would do; formats of rows print nothing."""
     if output.is_document:
         print_document({"plan": lines}, output)
     elif output is OutputFormat.TABLE:

@@ -1,4 +1,4 @@
-"""`kustos pipeline signoff`: what reviewers do with a review document. Only a replay needs Spark."""
+"""`kustos pipeline signoff`: decide, sign off and check a review document. Only a replay needs Spark."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,10 +14,8 @@ from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     Config,
     RowsOfOperation,
-    RowsOfPatternType,
     RowsOfPrincipal,
-    RowsOfResourceName,
-    RowsOfResourceType,
+    RowsOfResource,
     RowsOfTeam,
     UnusedRows,
     configured,
@@ -42,9 +40,9 @@ kustos pipeline signoff decide q3.json keep --by alice --all --undecided
 """
 CLOSE_EXAMPLES = """
 kustos pipeline signoff close q3.json --by "Alice, platform team"
-"""
-SIGN_EXAMPLES = """
-kustos pipeline signoff sign q3.json --key auditors-private.pem --out q3.jws
+kustos pipeline signoff close q3.json --by "Alice, platform team" \\
+    --key auditors.pem --out q3.jws
+kustos pipeline signoff close q3.json --key auditors.pem --out q3.jws
 """
 CHANGES_EXAMPLES = """
 kustos pipeline signoff changes q3.json > remove.yaml
@@ -53,11 +51,11 @@ kustos pipeline signoff changes q3.json --replay --exit-code
 """
 
 LOST_SHOWN_MAX: Final = 20
-"""Uses named on a terminal; more would add nothing."""
+"""Uses shown on a terminal."""
 
 
 class ReviewVerdict(StrEnum):
-    """A reviewer's verdict."""
+    """The decision of a reviewer."""
 
     KEEP = "keep"
     REVOKE = "revoke"
@@ -65,17 +63,36 @@ class ReviewVerdict(StrEnum):
 
 
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="The document of `review --sign-off`.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; needed to revoke and to ask.")]
-RowIds = Annotated[
-    list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="The reason; required to revoke and to ask.")
 ]
-EveryRow = Annotated[bool, typer.Option("--all", help="Every row.")]
-Undecided = Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")]
-Overrule = Annotated[bool, typer.Option("--overrule", help="Also replace what other reviewers decided.")]
+RowIds = Annotated[
+    list[str] | None,
+    typer.Option("--row", metavar="ID", help="A row, by its id or the first 6 characters of it."),
+]
+EveryRow = Annotated[bool, typer.Option("--all", help="Select every row.")]
+Undecided = Annotated[bool, typer.Option("--undecided", help="Select only rows without a decision.")]
+Overrule = Annotated[bool, typer.Option("--overrule", help="Also replace the decisions of other reviewers.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation.")]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="The name of the reviewer.")]
+ClosedBy = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Sign off, in the name of this person.")
+]
+PrivateKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", metavar="FILE", help="Sign by this private key: Ed25519 or P-256, in PEM or as a JWK."
+    ),
+]
+KeyPasswordFile = Annotated[
+    Path | None,
+    typer.Option("--key-password-file", metavar="FILE", help="The file with the password of the key."),
+]
+Signed = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the signed review to this file (JWS).")
+]
 
-app = typer.Typer(help="Decide, close, sign and check a review.", no_args_is_help=True)
+app = typer.Typer(help="Decide on the rows of a review, and sign it off.", no_args_is_help=True)
 
 
 def check(
@@ -83,15 +100,15 @@ def check(
     key: Annotated[
         Path | None,
         typer.Option(
-            "--key", metavar="FILE", help="FILE is signed: check it by this public key (PEM or JWK)."
+            "--key", metavar="FILE", help="Verify the signature of FILE by this public key (PEM or JWK)."
         ),
     ] = None,
     exit_code: Annotated[bool, exit_code_if("it is not signed off")] = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Check that a review was not altered, and show its progress.
+    """Verify that a review was not altered, and show its progress.
 
-    Digests find a row, a decision or a sign-off that anything but `signoff` altered.
+    Digests detect rows, decisions and sign-offs that another program altered.
     """
     from kustos.signoff import verify_review, verify_signed_review
 
@@ -103,15 +120,13 @@ def check(
 
 def decide(
     document: Document,
-    verdict: Annotated[ReviewVerdict, typer.Argument(help="What to do with the rows.")],
+    verdict: Annotated[ReviewVerdict, typer.Argument(help="The decision on the rows.")],
     by: By,
     reason: Reason = "",
     row: RowIds = None,
     principal: RowsOfPrincipal = None,
     operation: RowsOfOperation = None,
-    resource_type: RowsOfResourceType = None,
-    resource_name: RowsOfResourceName = None,
-    pattern_type: RowsOfPatternType = None,
+    resource: RowsOfResource = None,
     team: RowsOfTeam = None,
     unused: UnusedRows = False,
     every_row: EveryRow = False,
@@ -120,24 +135,24 @@ def decide(
     yes: Yes = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Write a reviewer's decision on rows into the document.
+    """Record the decision of a reviewer on rows.
 
-    Several choices mean rows that match all of them. A verdict is on a whole row: `--principal User:bob` is
-    not on what `User:*` may do, `--resource-name payments` not on a prefix or `*` that matches it. Unless
-    each row is given by `--row`, the command shows the rows and asks for confirmation; scripts give `--yes`.
+    Several options select the rows that match all of them. A decision is on a whole row: `--principal
+    User:bob` does not select the rows of `User:*`, `--resource TOPIC:payments` no prefix or `*` that matches
+    it. Unless `--row` names each row, the command shows the rows and asks for confirmation; scripts use
+    `--yes`.
 
     Several reviewers may decide at the same time. If another reviewer has decided to keep or revoke a row,
     the command decides nothing.
     """
+    from kustos.cli.pipeline.inputs import resource_choice
     from kustos.cli.terminal import confirm
     from kustos.signoff import ReviewDecision, RowChoice, change_review_file, verify_review, with_decisions
 
     choice = RowChoice.of(
         principal=principal,
         operation=operation,
-        resource_type=resource_type,
-        resource_name=resource_name,
-        pattern_type=pattern_type,
+        **resource_choice(resource),
         team=team,
         is_unused=unused,
         as_written=True,
@@ -167,17 +182,19 @@ def decide(
 
 
 def _require_choice(*, every_row: bool, is_everything: bool) -> None:
-    """Raise a usage error unless the options choose some rows, or every row by `--all`."""
+    """Raise a usage error unless the options select rows, or every row by `--all`."""
     from kustos.cli.failures import usage_error
 
     if is_everything and not every_row:
-        raise usage_error("choose rows, such as with `--row`, `--principal`, `--team`, `--unused` or `--all`")
+        raise usage_error(
+            "select rows, for example with `--row`, `--principal`, `--team`, `--unused` or `--all`"
+        )
     if every_row and not is_everything:
-        raise usage_error("`--all` takes every row: remove it or the other choices of rows")
+        raise usage_error("`--all` selects every row: remove it, or the other options that select rows")
 
 
 def _wanted(contents: Any, named: list[str], choice: "RowChoice", *, undecided: bool) -> list[dict[str, Any]]:
-    """Return the chosen rows; raise `SignoffError` for a named row that is not there or not chosen."""
+    """Return the selected rows; raise `SignoffError` for a named row that is missing or not selected."""
     from kustos.cli.failures import usage_error
     from kustos.pipeline.short_ids import ids_of_beginnings
     from kustos.signoff import SignoffError
@@ -188,15 +205,15 @@ def _wanted(contents: Any, named: list[str], choice: "RowChoice", *, undecided: 
     chosen = [one for one in rows if one["row_id"] in set(ids) and choice.takes(one)]
     if named and len(chosen) < len(ids):
         left = next(each for each in ids if each not in {one["row_id"] for one in chosen})
-        raise usage_error(f"the other choices leave out row `{left}`, give it alone")
+        raise usage_error(f"the other options do not select row `{left}`, use `--row` alone")
     wanted = [one for one in chosen if not (undecided and one["row_id"] in contents["decisions"])]
     if not wanted:
-        raise usage_error("the review has no such row")
+        raise usage_error("no row of the review is selected")
     return wanted
 
 
 def _rows(rows: list[dict[str, Any]], contents: Any) -> str:
-    """Return how many rows of the review these are, and how many were decided otherwise or alike before."""
+    """Return the number of these rows, of all rows, and of these rows with a decision."""
     from kustos.cli.output import counted
 
     before = sum(one["row_id"] in contents["decisions"] for one in rows)
@@ -211,54 +228,58 @@ def _row_text(row: dict[str, Any]) -> str:
     return f"{row['principal']} {row['operation']} {row['resource_type']} {name}{how}, {uses}"
 
 
-def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
-    """Sign a review off: each row must be kept or revoked."""
-    from kustos.signoff import change_review_file, sign_off, verify_review
-
-    closed = change_review_file(document, lambda contents: sign_off(contents, by=by, at=datetime.now(UTC)))
-    _print_state(verify_review(closed), output)
-
-
-def sign(
+def close(
     document: Document,
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="Private key: Ed25519 or P-256, PEM or JWK.")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the signed review goes (JWS).")],
-    key_password_file: Annotated[
-        Path | None, typer.Option("--key-password-file", metavar="FILE", help="Holds the key's password.")
-    ] = None,
+    by: ClosedBy = None,
+    key: PrivateKey = None,
+    key_password_file: KeyPasswordFile = None,
+    out: Signed = None,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Sign a review by a key, for auditors."""
-    from kustos.cli.output import print_lines
-    from kustos.runtime import FileSystemStorage
-    from kustos.signoff import sign_review
+    """Sign off a review, and sign it by a key for auditors.
 
+    `--by` signs off: each row must have the decision to keep or to revoke, and no decision changes
+    afterwards. `--key` and `--out` write the review with a signature (JWS), which `signoff check --key`
+    verifies.
+    """
+    from kustos.cli.failures import usage_error
+    from kustos.runtime import FileSystemStorage
+    from kustos.signoff import change_review_file, sign_off, sign_review, verify_review
+
+    if (key is None) != (out is None):
+        raise usage_error("`--key` and `--out` go together: the private key, and the file to write")
+    if by is None and key is None:
+        raise usage_error("use `--by` to sign off, `--key` and `--out` to sign by a key, or both")
     password = None if key_password_file is None else key_password_file.read_bytes().rstrip(b"\r\n")
-    FileSystemStorage().write(out, sign_review(_read(document), key.read_bytes(), password).encode("ascii"))
-    print_lines(str(out))
+    private_key = None if key is None else key.read_bytes()
+    if by is None:
+        contents = _read(document)
+    else:
+        closed_by, at = by, datetime.now(UTC)
+        contents = change_review_file(document, lambda each: sign_off(each, by=closed_by, at=at))
+    if private_key is not None and out is not None:
+        FileSystemStorage().write(out, sign_review(contents, private_key, password).encode("ascii"))
+    _print_state(verify_review(contents), output, signed=out)
 
 
 def changes(
     document: Document,
     commands: Annotated[
-        bool, typer.Option("--commands", help="Print kafka-acls commands, not YAML.")
+        bool, typer.Option("--commands", help="Print kafka-acls commands instead of YAML.")
     ] = False,
     replay: Annotated[
         bool,
-        typer.Option(
-            "--replay", help="Check by a replay that no recorded use is lost but those revoked; needs Spark."
-        ),
+        typer.Option("--replay", help="Verify by a replay that only revoked uses are lost; requires Spark."),
     ] = False,
-    exit_code: Annotated[bool, exit_code_if("the replay finds one, or it is too early to say")] = False,
+    exit_code: Annotated[bool, exit_code_if("another use is lost, or it is too early to say")] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> int:
     """Print the ACLs to remove for the revoked rows.
 
-    An ACL that also grants a row to keep is not removed but reported on standard error. With --replay,
-    today's ACLs (which must be the reviewed ones) without the removed ones decide all recorded use again:
-    if any other use would be lost, the command prints no removal. What the record covers of the
-    `review.dormant_days` before is said, too.
+    An ACL that also grants a row to keep stays, and is reported on standard error. With --replay, today's
+    ACLs without the removed ones decide all recorded use again; they must be the reviewed ACLs. If any other
+    use would be lost, the command prints no removal. It also reports how much of `review.dormant_days` the
+    record covers.
     """
     import sys
 
@@ -267,7 +288,7 @@ def changes(
     from kustos.signoff import changes_of
 
     if exit_code and not replay:
-        raise usage_error("`--exit-code` reports what a replay finds, add `--replay`")
+        raise usage_error("`--exit-code` requires `--replay`")
     contents = _read(document)
     proposed, record = _replayed(contents, config) if replay else (changes_of(contents), None)
     for one in proposed.contested:
@@ -277,7 +298,7 @@ def changes(
         )
     if proposed.beyond_acls:
         sys.stderr.write(
-            f"{len(proposed.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
+            f"{len(proposed.beyond_acls)} revoked rows do not come from an ACL: super users, or the default\n"
         )
     if record is not None:
         _report_lost(proposed)
@@ -323,10 +344,10 @@ def _report_lost(proposed: "ReviewChanges") -> None:
     if len(lost) > LOST_SHOWN_MAX:
         sys.stderr.write(f"and {len(lost) - LOST_SHOWN_MAX:,} more\n")
     if lost:
-        sys.stderr.write("remove nothing: uses that nobody revoked would be lost\n")
+        sys.stderr.write("nothing is removed: uses that were not revoked would be lost\n")
     else:
         removed = counted(len(proposed.remove), "ACL")
-        sys.stderr.write(f"replay: without {removed} no recorded use is lost but those revoked\n")
+        sys.stderr.write(f"replay: without {removed} only revoked uses are lost\n")
 
 
 def _text(path: Path) -> str:
@@ -341,7 +362,9 @@ def _read(path: Path) -> Any:
     return read_review(_text(path))
 
 
-def _print_state(state: "ReviewState", output: OutputFormat, decided: str | None = None) -> None:
+def _print_state(
+    state: "ReviewState", output: OutputFormat, decided: str | None = None, signed: Path | None = None
+) -> None:
     from dataclasses import asdict
 
     from kustos.cli.output import print_document, print_lines
@@ -355,10 +378,11 @@ def _print_state(state: "ReviewState", output: OutputFormat, decided: str | None
         f"{state.rows} rows: {state.keep} keep, {state.revoke} revoke, {state.ask} ask, "
         f"{state.undecided} undecided; {'signed off' if state.is_signed_off else 'open'}"
     )
+    if signed is not None:
+        print_lines(str(signed))
 
 
 register(app, "check", check, CHECK_EXAMPLES)
 register(app, "decide", decide, DECIDE_EXAMPLES)
 register(app, "close", close, CLOSE_EXAMPLES)
-register(app, "sign", sign, SIGN_EXAMPLES)
 register(app, "changes", changes, CHANGES_EXAMPLES)

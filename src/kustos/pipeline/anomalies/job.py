@@ -25,14 +25,13 @@ def run_anomalies(
     suppressions: "Sequence[Suppression]" = (),
     super_users: Collection[str] = (),
     limit: int,
-    with_suppressed: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Search the days of a window, and bring the tables `anomalies` and `anomaly_states` up to date at once.
 
     Returns of the anomalies of these days how many there are by `kinds` and by `states`, how many are `new`
     (no earlier run found them), and the gravest `anomalies` as rows of `anomaly_states`; suppressed ones are
-    counted, and among the rows on request. `record`: what the record covers of the judged days
+    only counted. `record`: what the record covers of the judged days
     (`RecordCoverage`), in which days with denials alone count. `super_users` as in `find_anomalies`. The
     tables are those of one cluster. Raises what `find_anomalies` and `Tables.update` raise.
     """
@@ -85,16 +84,14 @@ def run_anomalies(
 
     tables = tables.update("find-anomalies", rows_after, is_kept=True)
     progress(ANOMALY_STEPS[1])
-    sums = _sums(stored_states(tables), window, now, limit, with_suppressed=with_suppressed)
+    sums = _sums(stored_states(tables), window, now, limit)
     return {"record": record, **sums}
 
 
-def _sums(
-    states: "Iterable[State]", window: "Window", now: datetime, limit: int, *, with_suppressed: bool
-) -> dict[str, Any]:
+def _sums(states: "Iterable[State]", window: "Window", now: datetime, limit: int) -> dict[str, Any]:
     # an anomaly is of these days if it was first or last seen on one, or before and after them
     seen = [row for row in states if row["last_day"] >= window.start and row["first_day"] < window.end]
-    shown = [row for row in seen if with_suppressed or row["state"] != "SUPPRESSED"]
+    shown = [row for row in seen if row["state"] != "SUPPRESSED"]
 
     def gravity(row: "State") -> tuple[Any, ...]:
         severity = ("HIGH", "MEDIUM", "LOW").index(row["severity"])

@@ -1,6 +1,6 @@
 """The report on the tables that runs fill, and on the result tables of the other commands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import reduce
@@ -14,6 +14,7 @@ from kustos.runtime import FileSystemStorage, reason_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kustos.pipeline.report.model import Conflict
     from kustos.pipeline.tables import Tables
 
 REPORT_STEPS: Final = ("summing up access", "drawing the report")
@@ -28,7 +29,7 @@ NOTABLE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablesReportSummary:
-    """The numbers of a page; `answers` are the result tables that existed."""
+    """The numbers of a page. `answers`: the result tables that exist. `warnings`: events with one id."""
 
     cluster: str
     events: int
@@ -41,6 +42,7 @@ class TablesReportSummary:
     failed_logins: int
     answers: tuple[str, ...]
     report: str
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the same as a document."""
@@ -115,6 +117,7 @@ def run_tables_report(
         failed_logins=0 if report.logins is None else report.logins.failed,
         answers=(*(name for name in ANSWERS if name in found), *answered),
         report=str(out.resolve()),
+        warnings=_warnings(report.conflicts),
     )
 
 
@@ -122,6 +125,19 @@ def _notable(spark: "SparkSession", tables: "Tables", names: Iterable[str]) -> "
     """Return the rows of these tables as one, each with its id as `finding_id`."""
     frames = (tables.read(spark, name).withColumnRenamed(NOTABLE[name], "finding_id") for name in names)
     return reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), frames)
+
+
+def _warnings(conflicts: "Sequence[Conflict]") -> tuple[str, ...]:
+    """Return the warning about events with the id of another event, if there are such events."""
+    from kustos.pipeline.tables.conflicts import EXAMPLES_MAX, conflict_text, conflict_warning
+
+    if not conflicts:
+        return ()
+    examples = [
+        conflict_text(each.event_id, each.source_file, each.conflicting_file)
+        for each in conflicts[:EXAMPLES_MAX]
+    ]
+    return (conflict_warning(sum(each.event_count for each in conflicts), examples),)
 
 
 def _others(

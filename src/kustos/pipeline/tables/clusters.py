@@ -58,7 +58,7 @@ def chosen_cluster(found: Collection[str], name: str | None, ids: Ids) -> Cluste
     if name is None:
         if len(names) > 1:
             raise ClusterError(
-                f"the tables have several clusters, say which by `--cluster`: {_listed(names)}"
+                f"the tables have several clusters, choose one with `--cluster`: {_listed(names)}"
             )
         name = names[0] if names else UNNAMED
     name = _name_of(name, ids)

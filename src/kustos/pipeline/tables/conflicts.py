@@ -1,6 +1,6 @@
 """Conflicts: events that share an id but not their content, as a run reports them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow.compute as pc
@@ -29,14 +29,22 @@ def conflict_warnings(outcomes: Outcomes, files: Iterable[Place]) -> list[str]:
             filters=pc.field("conflicting_file").is_valid(),
             partitioning=None,
         )
-        for row in rows.slice(0, EXAMPLES_MAX - len(examples)).to_pylist():
-            event_id = row["event_id"][:ID_CHARACTERS_MAX]
-            examples.append(f"`{event_id}` in `{row['source_file']}` and in `{row['conflicting_file']}`")
+        examples += [conflict_text(**row) for row in rows.slice(0, EXAMPLES_MAX - len(examples)).to_pylist()]
         if len(examples) == EXAMPLES_MAX:
             break
+    return [conflict_warning(count, examples)]
+
+
+def conflict_text(event_id: str, source_file: str, conflicting_file: str) -> str:
+    """Return one conflict as an example of a warning."""
+    return f"`{event_id[:ID_CHARACTERS_MAX]}` in `{source_file}` and in `{conflicting_file}`"
+
+
+def conflict_warning(count: int, examples: Sequence[str]) -> str:
+    """Return the warning about this many events, with examples of `conflict_text`."""
     what = "1 event has" if count == 1 else f"{count:,} events have"
-    return [
+    return (
         f"{what} the id of another event with other content, one of the two is forged or faulty and both "
         f"count: {', '.join(examples)}{', ...' if count > len(examples) else ''}; the column "
         "`conflicting_file` of `audit_events` and `security_events` marks them"
-    ]
+    )
