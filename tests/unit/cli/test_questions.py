@@ -229,6 +229,7 @@ def test_documents_hold_what_the_reference_page_says(here: Path, kustos: Said) -
         "explain": ("--principal", "User:a", "--operation", "Write", "--topic", "t", *source),
         "who-can": ("--operation", "Write", "--topic", "t", *source),
         "what-can": ("User:etl", *source),
+        "blast-radius": ("--principal", "User:etl", *source),
         "diff": ("shop.yaml", "good.csv"),
         "lint": ("shop.yaml",),
         "verify": ("policy.yaml", *source),
