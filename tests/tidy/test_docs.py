@@ -87,7 +87,7 @@ def test_a_click_on_the_toggle_changes_the_palette_for_the_pages_after(tmp_path:
     """A page of its own, with the settings of the documentation; the browser prefers light."""
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.md").write_text("# A page\n")
-    settings = {"INHERIT": str(ROOT / "mkdocs.yml"), "docs_dir": "pages", "nav": ["index.md"]}
+    settings = {"INHERIT": str(ROOT / "mkdocs.yml"), "docs_dir": "pages", "nav": ["index.md"], "hooks": []}
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))
     build = [
         sys.executable,
