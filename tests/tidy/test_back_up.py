@@ -60,7 +60,7 @@ class Machine:
 
     def acls(self) -> list[dict[str, str]]:
         found: list[dict[str, str]] = json.loads(
-            self.done("kustos acls list --metadata-dir /var/lib/kustos/metadata -o json")
+            self.done("kustos acls list --acls /var/lib/kustos/metadata -o json")
         )["acls"]
         return found
 

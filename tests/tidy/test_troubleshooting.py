@@ -13,7 +13,7 @@ import yaml
 
 from testkit.jars import KAFKA
 from testkit.paths import ROOT
-from tests.tidy.command_lines import texts_of_source
+from tests.tidy.command_lines import require_whole, texts_of_source
 
 PAGE = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text()
 SCHEDULES = (ROOT / "docs" / "how-to" / "schedule.md").read_text()
@@ -75,6 +75,15 @@ def test_schedules_can_be_parsed(tmp_path: Path) -> None:
         check=False,
     )
     assert [line for line in done.stderr.splitlines() if "kustos-pipeline" in line] == []
+
+
+def test_schedules_run_whole_commands() -> None:
+    lines = [
+        line for text in files_of(SCHEDULES).values() for line in re.findall(r"bin/(kustos [^&\n\"]*)", text)
+    ]
+    assert len(lines) > 6
+    for line in lines:
+        require_whole(line.replace("{{ ds }}", "today"))
 
 
 def test_the_configuration_of_the_load_balancer_is_one(tmp_path: Path) -> None:
