@@ -52,8 +52,7 @@ NOT_YET = {
 }
 """Pages that are generated from texts in the code, which still have such words."""
 
-EXCEPTIONS: dict[tuple[str, str], str] = {
-}
+EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(file, word) → why the file needs the word; at most ten."""
 
 PATTERN = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kustos.pipeline.run.tables_report import ANSWERS, FINDINGS
+from kustos.pipeline.report.job import ANSWERS, FINDINGS
 from kustos.pipeline.schemas.meanings import OF_TABLES, meaning_of
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.integrity import remedy
