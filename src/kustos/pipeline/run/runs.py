@@ -75,7 +75,7 @@ def run_pipeline(
     if found.new:
         may_be_unknown = on_unknown_format == "quarantine"
         found = replace(found, new=with_layouts(found.new, layout, may_be_unknown=may_be_unknown))
-        reader = _Reader(spark, tables, name, options, progress, clock)
+        reader = _FileRun(spark, tables, name, options, progress, clock)
         summary = reader.take(found, may_quarantine=on_damaged_file == "quarantine")
     else:
         summary = _without_files(found, name)
@@ -115,7 +115,7 @@ class _OtherLogsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _FileRun:
     """Takes files into the tables, and again if they turn out to overlap, or to be damaged."""
 
     spark: "SparkSession"
