@@ -214,9 +214,11 @@ def _judged_against_declaration(one: "InputFile", file: "InputFile", common: int
         return False, None
     if one.path == file.path:
         return True, _stays(one, file)
+    if _differ(one.cluster or None, file.cluster or None):
+        return False, None  # events of two clusters are never copies
     return False, (
-        f"`{file.path}` begins like `{one.path}`, but their inputs have different `source` or `cluster`: "
-        "read as two logs; if one is a copy of the other, take it out"
+        f"`{file.path}` begins like `{one.path}`, but their inputs have different `source`: read as two logs"
+        "; if one is a copy of the other, take it out"
     )
 
 
