@@ -1,7 +1,36 @@
 """Processor time of this process and all that it started: what a run costs, however busy the machine is."""
 
+import ctypes
 import os
+import subprocess
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+SET_CHILD_SUBREAPER: Final = 36
+"""Of prctl(2): orphans among the descendants become children of this process."""
+
+
+def command_seconds(command: Sequence[str]) -> tuple[float, float]:
+    """Run a command to its end; return its seconds by the clock, and the processor time of all it started.
+
+    The JVM of a Spark ends after the command, which does not wait for it. Raises `SystemExit` with what the
+    command said if it fails.
+    """
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before, start = os.times(), time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    took = time.monotonic() - start
+    if done.returncode:
+        raise SystemExit(f"`{' '.join(command[1:])}` failed:\n{done.stderr[-3000:]}")
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    after = os.times()
+    return took, (after.children_user - before.children_user + after.children_system - before.children_system)
 
 
 def tree_seconds() -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kustos.pipeline.report.job import ANSWERS, FINDINGS
+from kustos.pipeline.report.job import ANSWERS, NOTABLE
 from kustos.pipeline.schemas.meanings import OF_TABLES, meaning_of
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.integrity import remedy
@@ -27,7 +27,7 @@ def test_each_list_of_tables_is_derived() -> None:
     assert {"audit_events", "security_events", "audit_rollup"} == BY_DAY
     assert {"audit_raw", "quarantine"} == LINES
     assert BY_DAY | LINES == GROWING
-    assert {*ANSWERS, *FINDINGS} <= set(TABLES)
+    assert {*ANSWERS, *NOTABLE} <= set(TABLES)
     kept = {table.name for table in TABLES.values() if table.loss is Loss.RESTORE}
     assert kept == {
         *("audit_raw", "audit_events", "security_events", "quarantine"),

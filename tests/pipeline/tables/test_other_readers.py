@@ -1,6 +1,9 @@
 """The tables as programs read them that know Delta and nothing of kustos, on the way through a killed run."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,9 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.places import Place
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import Tables, compact_tables, ingest
+from testkit.paths import ROOT
+from testkit.spark_jars import SPARK_DELTA, spark_jars
+from testkit.spark_quick import quick_driver_environment
 from tests.pipeline.events import event_line, login_line
 from tests.pipeline.tables.filling import folder_of
 
@@ -22,6 +28,7 @@ BATCHES = (
     [event_line(1), event_line(2), "junk", login_line(1)],
     [event_line(2), event_line(3), event_line(4, time_ms=TIME_MS + 86_400_000), "more junk"],
 )
+LONGEST_RUN_S = 300.0
 NAMES = ("audit_events", "security_events", "audit_rollup", "quarantine", "spans")
 
 
@@ -58,6 +65,44 @@ def test_spark_with_deltas_own_jars_reads_the_same_rows(spark: SparkSession, tab
         "replace-spans",
         "replace-spans",
     ]
+
+
+PLAIN_SPARK = """
+import sys
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]").config("spark.jars", sys.argv[1])
+for setting in sys.argv[3:]:
+    builder = builder.config(*setting.split("="))
+spark = builder.getOrCreate()
+events = spark.read.format("delta").load(sys.argv[2])
+print(events.count(), events.filter("day = '2026-11-21'").count())
+print(spark.sql(f"SELECT count(DISTINCT event_id) FROM delta.`{sys.argv[2]}`").first()[0])
+"""
+"""A Spark that knows nothing of kustos, started as the page on the tables says."""
+
+AS_THE_PAGE_SAYS = (
+    "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog",
+)
+
+
+def test_a_spark_without_kustos_reads_them_as_the_page_says(tables: Tables) -> None:
+    page = (ROOT / "docs/how-to/pipeline-tables.md").read_text()
+    assert all(f"--conf {setting}" in page for setting in AS_THE_PAGE_SAYS)
+    jar = next(jar for jar in SPARK_DELTA.resolve().glob("delta-spark_*.jar"))
+    artifact, _, version = jar.stem.rpartition("-")
+    assert f"--packages io.delta:{artifact}:{version}" in page
+    place = str(tables.place("audit_events"))
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN_SPARK, spark_jars(SPARK_DELTA), place, *AS_THE_PAGE_SAYS],
+        env=os.environ | quick_driver_environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_RUN_S,
+        check=False,
+    )
+    assert done.stdout.split() == ["4", "3", "4"], done.stderr[-3000:]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,6 +47,11 @@ def days_read(rows: Any) -> set[str]:
     return {found[1] for path in rows.inputFiles() if (found := re.search("day=([0-9-]+)", path))}
 
 
+def plan_of(spark: SparkSession, rows: Any) -> str:
+    jvm: Any = spark._jvm
+    return str(jvm.PythonSQLUtils.explainString(rows._jdf.queryExecution(), "simple"))
+
+
 def days_of(*numbers: int) -> set[str]:
     return {day(number).isoformat() for number in numbers}
 
@@ -79,11 +84,19 @@ def test_a_cluster_opens_only_files_that_may_name_it(spark: SparkSession, tables
 def test_a_column_takes_no_other_from_the_files(spark: SparkSession, tables: Tables) -> None:
     rows = tables.read(spark, "audit_rollup", columns=("principal",))
     assert set(rows.columns) == {"principal", "cluster"}
-    plan = spark._jvm.PythonSQLUtils.explainString(rows._jdf.queryExecution(), "simple")  # type: ignore[union-attr]
-    assert "ReadSchema: struct<cluster:string,principal:string>" in plan
+    assert "ReadSchema: struct<cluster:string,principal:string>" in plan_of(spark, rows)
     whole = tables.read(spark, "audit_rollup").groupBy("principal").count()
-    plan = spark._jvm.PythonSQLUtils.explainString(whole._jdf.queryExecution(), "simple")  # type: ignore[union-attr]
-    assert "ReadSchema: struct<principal:string>" in plan
+    assert "ReadSchema: struct<principal:string>" in plan_of(spark, whole)
+
+
+def test_what_is_computed_from_an_empty_table_is_left_out_of_the_plan(
+    spark: SparkSession, tables: Tables
+) -> None:
+    empty = tables.read(spark, "quarantine")
+    assert (empty.schema, empty.collect()) == (SCHEMAS["quarantine"], [])
+    both = tables.read(spark, "audit_rollup").join(empty, "cluster")
+    assert "LocalTableScan <empty>" in plan_of(spark, both.groupBy("reason").count())
+    assert "Join" not in plan_of(spark, both)
 
 
 def test_what_cannot_be_narrowed_is_said(spark: SparkSession, tables: Tables) -> None:
