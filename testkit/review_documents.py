@@ -1,11 +1,14 @@
 """Documents of reviews, made by hand: two ACLs, rows of entitlements, and keys that sign."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
+from kustos.signoff.document import Document, review_document
 from testkit.review_rows import AS_OF, acl
 
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
@@ -55,3 +58,24 @@ def keys(kind: str) -> tuple[bytes, bytes]:
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         ),
     )
+
+
+AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+
+OF_PAY: dict[str, Any] = {
+    "granted_by": [texts_of(READ_PAY)],
+    "pattern_type": "PREFIXED",
+    "breadth": "PREFIXED",
+    "name_count": 2,
+}
+ROWS = [
+    entitlement_row("User:alice", "READ", "pay.", use_count=3, last_used=AT, **OF_PAY),
+    entitlement_row("User:alice", "DESCRIBE", "pay.", is_implied=True, use_count=1, last_used=AT, **OF_PAY),
+    entitlement_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)]),
+    entitlement_row("User:root", "ALL", "*", resource_type="ANY", pattern_type="ANY", basis="SuperUser"),
+]
+
+
+def document() -> Document:
+    return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)

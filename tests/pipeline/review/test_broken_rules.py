@@ -9,8 +9,8 @@ from kustos.analysis import DutySide, breaches, parse_policy
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.review.broken_rules import rule_findings
 from kustos.pipeline.schemas import FINDINGS_SCHEMA
+from testkit.duties import DUTIES
 from testkit.review_rows import AS_OF, PRINCIPALS, Row, acl, large_world, rollup, row
-from tests.unit.analysis.test_duties import DUTIES
 
 POLICY = """
 version: 1

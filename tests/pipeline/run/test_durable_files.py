@@ -10,7 +10,7 @@ from kustos.pipeline.files import publish
 from kustos.pipeline.report.job import _replace
 from kustos.signoff.document import write_review
 from kustos.signoff.review_file import change_review_file
-from tests.unit.signoff.test_document import document
+from testkit.review_documents import document
 
 
 def publish_page(out: Path) -> None:

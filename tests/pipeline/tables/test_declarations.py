@@ -31,7 +31,7 @@ def test_each_list_of_tables_is_derived() -> None:
     kept = {table.name for table in TABLES.values() if table.loss is Loss.RESTORE}
     assert kept == {
         *("audit_raw", "audit_events", "security_events", "quarantine"),
-        *("anomalies", "finding_states", "runs", "inputs"),
+        *("anomalies", "anomaly_states", "runs", "inputs"),
     }
 
 

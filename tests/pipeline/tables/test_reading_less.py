@@ -89,16 +89,6 @@ def test_a_column_takes_no_other_from_the_files(spark: SparkSession, tables: Tab
     assert "ReadSchema: struct<principal:string>" in plan_of(spark, whole)
 
 
-def test_what_is_computed_from_an_empty_table_is_left_out_of_the_plan(
-    spark: SparkSession, tables: Tables
-) -> None:
-    empty = tables.read(spark, "quarantine")
-    assert (empty.schema, empty.collect()) == (SCHEMAS["quarantine"], [])
-    both = tables.read(spark, "audit_rollup").join(empty, "cluster")
-    assert "LocalTableScan <empty>" in plan_of(spark, both.groupBy("reason").count())
-    assert "Join" not in plan_of(spark, both)
-
-
 def test_what_cannot_be_narrowed_is_said(spark: SparkSession, tables: Tables) -> None:
     with pytest.raises(TablesError, match=r"there is no column `principle`, take some of day, cluster, "):
         tables.read(spark, "audit_rollup", columns=("principle",))

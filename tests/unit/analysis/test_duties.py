@@ -10,25 +10,13 @@ from kustos.analysis.duties import Duty, DutySide, breaches, parse_duties
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce
 from testkit.acls.small_sets import names_near
+from testkit.duties import DUTIES
 from testkit.review_rows import (
     PRINCIPALS,
     acl,
     acl_worlds,
 )
 
-FILE = """
-version: 1
-duties:
-  - id: four-eyes
-    who_can: WRITE topics under pay.
-    must_not: READ or ALTER topic orders
-    but: User:carol
-    reason: payers must not approve payments
-  - who_can: READ every topic
-    must_not: DESCRIBE groups under o
-    super_users: true
-"""
-DUTIES = parse_duties(FILE)
 HOSTS = ["10.0.0.1", "10.0.0.9", "192.168.0.9"]
 
 

@@ -22,9 +22,9 @@ from kustos.signoff.csv_form import (
     instant_text,
     review_csv,
 )
-from testkit.review_documents import ACLS, READ_PAY, WRITE_OLD
+from testkit.review_documents import ACLS, AT, READ_PAY, ROWS, WRITE_OLD, document
 from testkit.review_rows import acl
-from tests.unit.signoff.test_document import AT, ROWS, decided, document, row_id
+from tests.unit.signoff.test_document import decided, row_id
 
 
 def test_revoked_rows_ask_for_their_acls_unless_others_need_them() -> None:

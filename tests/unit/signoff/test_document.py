@@ -2,7 +2,6 @@
 
 import copy
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -24,28 +23,16 @@ from kustos.signoff.document import (
 )
 from kustos.signoff.row_choice import RowChoice
 from kustos.signoff.signature import sign_review, verify_signed_review
-from testkit.review_documents import ACLS, READ_PAY, WRITE_OLD, entitlement_row, keys
+from testkit.review_documents import (
+    ACLS,
+    AT,
+    READ_PAY,
+    ROWS,
+    document,
+    entitlement_row,
+    keys,
+)
 from testkit.review_rows import AS_OF
-
-AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
-
-
-OF_PAY: dict[str, Any] = {
-    "granted_by": [texts_of(READ_PAY)],
-    "pattern_type": "PREFIXED",
-    "breadth": "PREFIXED",
-    "name_count": 2,
-}
-ROWS = [
-    entitlement_row("User:alice", "READ", "pay.", use_count=3, last_used=AT, **OF_PAY),
-    entitlement_row("User:alice", "DESCRIBE", "pay.", is_implied=True, use_count=1, last_used=AT, **OF_PAY),
-    entitlement_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)]),
-    entitlement_row("User:root", "ALL", "*", resource_type="ANY", pattern_type="ANY", basis="SuperUser"),
-]
-
-
-def document() -> Document:
-    return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
 
 
 def row_id(made: Document, principal: str, operation: str) -> str:

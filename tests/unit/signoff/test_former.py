@@ -10,9 +10,9 @@ from kustos.acl.forms import texts_of
 from kustos.signoff import SignoffError
 from kustos.signoff.document import read_review, review_document, verify_review, write_review
 from kustos.signoff.former import Comparison, former_of
-from testkit.review_documents import ACLS, entitlement_row
+from testkit.review_documents import ACLS, AT, ROWS, document, entitlement_row
 from testkit.review_rows import AS_OF, acl
-from tests.unit.signoff.test_document import AT, ROWS, decided, document
+from tests.unit.signoff.test_document import decided
 
 FORMER = decided(document(), WRITE="revoke", ALL="ask")
 

@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -69,8 +69,7 @@ def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schem
     """
     check_schemas(folder, files, schema)
     if not files:
-        # of Arrow's table Spark knows that it has no row, and leaves out what is computed from it
-        return spark.createDataFrame(to_arrow_schema(schema, timezone="UTC").empty_table(), schema)
+        return spark.createDataFrame([], schema)
     if isinstance(folder, StorePath):
         return _read_from_store(spark, [folder / file for file in files], schema)
     reader = spark.read.schema(schema).option("basePath", spark_path(folder))
