@@ -35,7 +35,7 @@ class PipelineGroup(TaskGroup):
 
 
 app = typer.Typer(
-    help="Study months of access with Spark: start with `run`, then `report`.",
+    help="Study months of access with Spark.\n\nStart with `run`, then `report`.",
     no_args_is_help=True,
     cls=PipelineGroup,
 )
