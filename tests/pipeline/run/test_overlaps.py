@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import overlaps, pieces
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
-from kustos.pipeline.run.files.shared_beginnings import WantedMarks, heads_of, heads_to_look_for
+from kustos.pipeline.run.files.shared_beginnings import HeadWatch, WantedMarks, heads_of, heads_to_look_for
 from kustos.pipeline.tables import InputFile
 from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line
@@ -274,3 +274,17 @@ def test_what_was_refused_is_said_before_what_was_chosen(home: Home) -> None:
     assert (summary.refused_files, len(summary.warnings)) == (1, WARNINGS_MAX)
     assert "both` holds the beginning of" in summary.warnings[0]
     assert "take it out of the folder" in summary.warnings[0]
+
+
+def test_a_task_that_runs_again_leaves_the_same_notes(tmp_path: Path) -> None:
+    watch = HeadWatch(WantedMarks(()), tmp_path)
+    note = {"place": "a.log", "held": [], "end": None, "goes_back": False}
+    times = ("2026-11-29 10:00:00", "2026-11-29 11:00:00"), ("2026-11-29 11:00:00", "2026-11-29 12:00:00")
+    pieces = [
+        note | {"start": start, "first": first, "last": last} for start, (first, last) in enumerate(times)
+    ]
+    watch.write(pieces)
+    once = watch.held()
+    watch.write(pieces)
+    assert watch.held() == once
+    assert not once["a.log"].goes_back

@@ -226,7 +226,9 @@ class HeadWatch:
         """Return what each new file holds of the marks, by the notes of all tasks; raise OSError."""
         held: dict[str, Held] = {}
         lasts: dict[str, str] = {}
-        for note in sorted(self._notes(), key=itemgetter("start")):
+        # Spark may run a task again, whose notes are then there twice
+        notes = {(note["place"], note["start"]): note for note in self._notes()}
+        for note in sorted(notes.values(), key=itemgetter("start")):
             place = note["place"]
             of_file = held.setdefault(place, Held())
             of_file.marks.update(note["held"])
