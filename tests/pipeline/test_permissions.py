@@ -61,7 +61,7 @@ CASES = [
     ),
     Case("run", "tables/_streams", NO_WRITING, ExitCode.FAILED, "checkpoint `{path}/audit-", "topic.yml"),
     Case("run", "tables/_streams", NOTHING, ExitCode.FAILED, "checkpoint `{path}/audit-", "topic.yml"),
-    Case("replay acls.txt", "acls.txt", NOTHING, ExitCode.USAGE, "cannot read the ACLs `{path}`: permission"),
+    Case("replay acls.txt", "acls.txt", NOTHING, ExitCode.USAGE, "cannot read the file `{path}`: permission"),
     Case("replay acls.txt", "tables", NOTHING, ExitCode.FAILED, "`{path}"),
     Case("replay acls.txt", "tables", NO_WRITING, ExitCode.FAILED, "`{path}"),
     Case("replay acls.txt", "tables/runs", NOTHING, ExitCode.FAILED, "`{path}"),
