@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -278,7 +279,7 @@ def test_what_was_refused_is_said_before_what_was_chosen(home: Home) -> None:
 
 def test_a_task_that_runs_again_leaves_the_same_notes(tmp_path: Path) -> None:
     watch = HeadWatch(WantedMarks(()), tmp_path)
-    note = {"place": "a.log", "held": [], "end": None, "goes_back": False}
+    note: dict[str, Any] = {"place": "a.log", "held": [], "end": None, "goes_back": False}
     times = ("2026-11-29 10:00:00", "2026-11-29 11:00:00"), ("2026-11-29 11:00:00", "2026-11-29 12:00:00")
     pieces = [
         note | {"start": start, "first": first, "last": last} for start, (first, last) in enumerate(times)
