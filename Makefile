@@ -1,9 +1,9 @@
-# The one door to the house. `make` lists what it can do.
+# Every task of the project. `make` lists the targets.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# compiled once: tests start hundreds of Python processes, and without byte code on disk each takes twice as long
+# tests start hundreds of Python processes; without byte code on disk each one takes twice as long
 export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
@@ -22,23 +22,22 @@ TARGET ?= authorizer
 INPUTS ?= 5000000
 VERSIONS ?=
 
-# what `make test-quick` runs: what takes seconds is left out, and a property has fewer examples
+# `make test-quick` leaves out slow tests and draws fewer examples for each property
 QUICK := -m 'not slow' --hypothesis-profile=quick
-QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.parts --part=1/2 tests/unit" "unit-2: $(QUICK) -p testkit.parts --part=2/2 tests/unit"
+QUICK_JOBS := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.parts --part=1/2 tests/unit" "unit-2: $(QUICK) -p testkit.parts --part=2/2 tests/unit"
 
-# sides of `make test`, the longest first; `rest` is what no other names, so none is left out
-# tests of clients mostly wait, and one process of the pipeline's would outlast all others on one core, so two
-# processes share the files of each (`testkit/parts.py`); sides of brokers and clients go before the others
-# short sides are last, so three run to the end: with two left a quarter of the cores was idle
-# `fuzz` searches each target for 10 s by the clock, four at a time; KUSTOS_FUZZ_S=60 as in CI takes two
-# minutes of all that other sides leave
-LONG_SIDES := 'pipeline-1: NICE=5 -p testkit.parts --part=1/2 tests/pipeline' 'pipeline-2: NICE=5 -p testkit.parts --part=2/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
-CONNECT_SIDE := 'connect: NICE=5 KUSTOS_TEST_SPARK=connect-short tests/pipeline'
+# jobs of `make test`, the longest first; `rest` covers every folder that no other job names
+# two processes share the files of the pipeline and of the clients (`testkit/parts.py`): client tests mostly wait,
+# and a single pipeline process would outlast all others; broker and client jobs run at a higher priority
+# short jobs come last so that three run until the end: with only two, a quarter of the processor time was idle
+# `fuzz` searches each target for 10 s, four targets at a time; CI sets KUSTOS_FUZZ_S=60, which takes two minutes
+LONG_JOBS := 'pipeline-1: NICE=5 -p testkit.parts --part=1/2 tests/pipeline' 'pipeline-2: NICE=5 -p testkit.parts --part=2/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
+CONNECT_JOB := 'connect: NICE=5 KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 REST := tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum
-REST_SIDES := 'rest-1: NICE=5 -p testkit.parts --part=1/2 $(REST)' 'rest-2: NICE=5 -p testkit.parts --part=2/2 $(REST)'
-SHORT_SIDES := 'brokers: tests/conformance' $(REST_SIDES) 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum'
+REST_JOBS := 'rest-1: NICE=5 -p testkit.parts --part=1/2 $(REST)' 'rest-2: NICE=5 -p testkit.parts --part=2/2 $(REST)'
+SHORT_JOBS := 'brokers: tests/conformance' $(REST_JOBS) 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum'
 
-# what `scripts/setup` knows; each target names the one that has all it uses
+# the sets that `scripts/setup` can install; each target depends on the set that it uses
 SETUPS := setup-python setup-demo setup-bench setup-differential setup-faults setup-fuzz setup-score-anomalies
 
 .PHONY: $(SETUPS) help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
@@ -46,32 +45,32 @@ SETUPS := setup-python setup-demo setup-bench setup-differential setup-faults se
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
 
-setup: ## install all that tests need; each other target installs what it uses itself, `scripts/setup --print demo` lists it
+setup: ## install what the tests need; other targets install what they use (see `scripts/setup --print demo`)
 	@scripts/setup
 
 $(SETUPS): setup-%:
 	@scripts/setup $*
 
-demo: setup-demo ## show a guarded Kafka, start to report
+demo: setup-demo ## show a guarded Kafka from start-up to report
 	@$(BIN)/python -m demo
 
-test: setup ## run every test, four pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
+test: setup ## run every test, four processes at a time; SEED=s repeats a run's draws, CONNECT=1 adds test-connect SHORT=1, PYTEST_ARGS=... runs one pytest with these arguments
 ifeq ($(strip $(PYTEST_ARGS)),)
-	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(LONG_SIDES) $(if $(CONNECT),$(CONNECT_SIDE)) $(SHORT_SIDES)
+	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/run_tests.py $(LONG_JOBS) $(if $(CONNECT),$(CONNECT_JOB)) $(SHORT_JOBS)
 else
 	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-quick: setup ## run unit tests and properties without what is slow, in less than two minutes of two idle cores
-	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(QUICK_SIDES)
+test-quick: setup ## run unit and property tests without the slow ones, in under two minutes on two idle cores
+	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/run_tests.py $(QUICK_JOBS)
 
-test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
+test-connect: setup ## run the pipeline tests over a Spark Connect server; SHORT=1 leaves out the long ones
 	@KUSTOS_TEST_SPARK=connect$(if $(SHORT),-short) $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
 
-test-python: setup-python ## run the unit and property tests on each Python from 3.11 to 3.14 that is found; VERSIONS=... for some
+test-python: setup-python ## run unit and property tests on each installed Python from 3.11 to 3.14; VERSIONS=... selects some
 	@scripts/test_pythons $(VERSIONS)
 
-check: setup-python ## lint, format, types, import contracts
+check: setup-python ## check lint, format, types and import contracts
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
@@ -79,39 +78,39 @@ check: setup-python ## lint, format, types, import contracts
 
 bench: $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py %/figures.py %/flames.py,$(wildcard benchmarks/*.py))) ## run every benchmark
 
-bench-%: setup-bench ## run one benchmark, as bench-authorizer
+bench-%: setup-bench ## run one benchmark, for example bench-authorizer
 	@$(BIN)/python -m benchmarks.$*
 
 docs: setup-python ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-differential: setup-differential ## compare with Kafka's own authorizer; CHECKS=n for more, SEED=s repeats a run
+differential: setup-differential ## compare decisions with Kafka's own authorizer; CHECKS=n, SEED=s repeats a run
 	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) KUSTOS_PROCESSES=$(PROCESSES) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
 
-fuzz: setup-fuzz ## search, guided by coverage, for inputs that break a property; TARGET=frames (authorizer) MINUTES=m SEED=s
+fuzz: setup-fuzz ## search by coverage for inputs that break a property; TARGET=frames (default authorizer) MINUTES=m SEED=s
 	@$(BIN)/python -m fuzz $(TARGET) -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
 
-fuzz-soak: setup-fuzz ## search all that anybody can send for long; INPUTS=n SEED=s; adds to soak/fuzz.md
+fuzz-soak: setup-fuzz ## fuzz every target with INPUTS=n inputs; SEED=s; appends to soak/fuzz.md
 	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
-score-anomalies: setup-score-anomalies ## print precision and recall of the anomaly detectors on stories that were made for it
+score-anomalies: setup-score-anomalies ## print precision and recall of the anomaly detectors on labeled incidents
 	@$(BIN)/python -m testkit.incident_scores
 
-mutation: setup ## break the authorizer line by line and ask the tests; TARGETS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
+mutation: setup ## mutate modules and check that a test fails; TARGETS=acl, SAMPLE=n mutants a module or SHARE=percent, SEED=s
 	@$(BIN)/python scripts/mutation.py $(TARGETS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
 
-simulation: setup-python ## crash the metadata log on a simulated disk; POINTS=n SEED=s; adds to soak/simulations.md
+simulation: setup-python ## crash the metadata log on a simulated disk; POINTS=n SEED=s; appends to soak/simulations.md
 	@$(BIN)/python -m tests.simulation $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))
 
-faults: setup-faults ## kill, pause, cut and slow under load; MINUTES=30 SEED=s; adds to soak/faults.md
+faults: setup-faults ## kill, pause, cut off and slow down nodes under load; MINUTES=30 SEED=s; appends to soak/faults.md
 	@$(BIN)/python -m testkit.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-soak: setup-differential ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
+soak: setup-differential ## compare with Kafka and test properties for MINUTES=m; CHECKS=n SEED=s; appends to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-lock: setup-python ## compile requirements/ anew from pyproject.toml
+lock: setup-python ## recompile requirements/ from pyproject.toml
 	@scripts/lock
 
-clean: ## remove everything that was built or downloaded
+clean: ## remove everything built or downloaded
 	rm -rf .venv .cache site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,8 +1,8 @@
-"""Breaks the authorizer and its values one line at a time and asks the tests: `make mutation`.
+"""Mutates the authorizer and its values one line at a time and runs the tests: `make mutation`.
 
-mutmut makes the faults. Each target, a group of modules, is copied with its tests (none needs Java:
-Kafka's answers come from recorded worlds), and of each module so many faults are drawn, the same for a seed.
-A fault that changes nothing anybody could see stands with its reason in `mutation_equivalents.toml`.
+mutmut makes the mutants. Each target, a group of modules, is copied with its tests, which need no Java:
+Kafka's answers are recorded. A seed draws the same mutants of each module again. `mutation_equivalents.toml`
+lists mutants without an observable effect, with the reason.
 """
 
 import argparse
@@ -45,7 +45,7 @@ VALUES: Final = (
 )
 
 MIGRATE: Final = ("plan", "scram_text", "zookeeper_settings", "zookeeper_tree")
-"""What has no IO; the rest is held by real systems only, which are too slow to be asked about each fault."""
+"""Modules without IO; tests of the others use real systems, which are too slow for each mutant."""
 
 METADATA: Final = (
     "acl_files",
@@ -85,7 +85,7 @@ METADATA_TOOLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which modules are broken, and which tests must notice."""
+    """The mutated modules and the tests that must fail."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
@@ -164,12 +164,12 @@ TARGETS: Final = {
 DESELECTED: Final = (
     "tests/unit/metadata/test_control_acls.py::test_one_request_deletes_10000_acls_and_no_more",
 )
-"""Seconds long, and about something else."""
+"""Tests that take seconds and cover other modules."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one module: how many faults there are, and what became of those drawn."""
+    """One module: the number of mutants and the status of the drawn ones."""
 
     total: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -178,21 +178,21 @@ class Outcome:
 
     @property
     def killed(self) -> int:
-        """How many the tests noticed."""
+        """The number of mutants that a test detected."""
         return sum(self.statuses[status] for status in KILLED)
 
     @property
     def counted(self) -> int:
-        """How many could be noticed."""
+        """The number of drawn mutants with an observable effect."""
         return self.statuses.total() - len(self.equivalents)
 
     @property
     def score(self) -> float:
-        """Percent noticed of those that could be."""
+        """The percentage of observable mutants that a test detected."""
         return 100 * self.killed / self.counted if self.counted else 100.0
 
     def add(self, other: "Outcome") -> None:
-        """Count another module in."""
+        """Add another module."""
         self.total += other.total
         self.statuses.update(other.statuses)
         self.survivors += other.survivors
@@ -204,9 +204,9 @@ class Outcome:
         return f"| {name} | {' | '.join(map(str, cells))} | {self.score:.0f} % |\n"
 
 
-def said(folder: Path, *arguments: str, fails: bool = False) -> str:
-    """Return what mutmut says; raise if it failed, unless it must."""
-    done = subprocess.run(  # noqa: S603 (written here)
+def run_mutmut(folder: Path, *arguments: str, fails: bool = False) -> str:
+    """Run mutmut and return its output; raise if it failed and failure was not expected."""
+    done = subprocess.run(  # noqa: S603 (the arguments are constants)
         [MUTMUT, *arguments], cwd=folder, capture_output=True, text=True, check=False
     )
     if bool(done.returncode) is not fails:
@@ -216,7 +216,7 @@ def said(folder: Path, *arguments: str, fails: bool = False) -> str:
 
 
 def prepare(name: str, target: Target) -> Path:
-    """Copy what the target needs and let mutmut make its faults and learn which test covers what."""
+    """Copy the target's files, make its mutants and let mutmut learn the coverage of each test."""
     folder = WORK / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -235,8 +235,8 @@ def prepare(name: str, target: Target) -> Path:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     lines = [f"{key} = {_toml(value)}\n" for key, value in settings.items()]
     (folder / "pyproject.toml").write_text(project + "\n[tool.mutmut]\n" + "".join(lines), encoding="utf-8")
-    # it ends with an error where no fault has the name, after the preparations
-    said(folder, "run", "--max-children", "1", NONE, fails=True)
+    # mutmut fails if no mutant has the name, but only after its preparations
+    run_mutmut(folder, "run", "--max-children", "1", NONE, fails=True)
     return folder
 
 
@@ -249,19 +249,20 @@ def _toml(value: object) -> str:
 
 
 def faults(folder: Path) -> dict[str, str]:
-    """Return the status of every fault by its name."""
+    """Return the status of each mutant by name."""
     return {
-        found["name"]: found["status"] for found in RESULT.finditer(said(folder, "results", "--all", "1"))
+        found["name"]: found["status"]
+        for found in RESULT.finditer(run_mutmut(folder, "results", "--all", "1"))
     }
 
 
 def module_of(fault: str) -> str:
-    """Return the module of a fault such as `kustos.acl.hosts.x_java_int__mutmut_3`."""
+    """Return the module of a mutant such as `kustos.acl.hosts.x_java_int__mutmut_3`."""
     return fault.rpartition(".")[0]
 
 
 def draw(names: Iterable[str], sample: int, share: float | None, seed: int) -> list[str]:
-    """Return so many of each module, or all of one that has fewer; or this share of each, in percent."""
+    """Draw `sample` mutants of each module, or all if it has fewer; or a percentage of each module."""
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         by_module[module_of(name)].append(name)
@@ -274,14 +275,14 @@ def draw(names: Iterable[str], sample: int, share: float | None, seed: int) -> l
 
 
 def function_of(fault: str) -> str:
-    """Return the function of a fault, as `kustos.acl.hosts.HostRange.parse`."""
+    """Return the function of a mutant, for example `kustos.acl.hosts.HostRange.parse`."""
     module, _, mangled = fault.rpartition(".")
     name = re.sub(r"__mutmut_\d+$", "", mangled)
     return f"{module}.{name.removeprefix('x_') if name.startswith('x_') else name[2:].replace(METHOD, '.')}"
 
 
 def is_equivalent(fault: str, diff: str, known: Sequence[dict[str, str]]) -> bool:
-    """Return whether nobody could see the fault: its changed lines are known, or its whole function."""
+    """Return whether the list of equivalents names the mutant's changed lines or its whole function."""
     lines = diff.splitlines()[3:]
     removed = " ".join(line[1:].strip() for line in lines if line.startswith("-"))
     added = " ".join(line[1:].strip() for line in lines if line.startswith("+"))
@@ -294,7 +295,7 @@ def is_equivalent(fault: str, diff: str, known: Sequence[dict[str, str]]) -> boo
 
 
 def try_target(name: str, sample: int, share: float | None, seed: int, pattern: str) -> dict[str, Outcome]:
-    """Return what became of the faults drawn in a target, by module."""
+    """Return the results of the drawn mutants of a target, by module."""
     folder = prepare(name, TARGETS[name])
     outcomes: defaultdict[str, Outcome] = defaultdict(Outcome)
     all_names = [fault for fault in faults(folder) if re.search(pattern, fault)]
@@ -303,23 +304,25 @@ def try_target(name: str, sample: int, share: float | None, seed: int, pattern: 
         outcomes[module_of(fault)].total += 1
     if not drawn:
         return outcomes
-    said(folder, "run", "--max-children", "1", *drawn)
+    run_mutmut(folder, "run", "--max-children", "1", *drawn)
     statuses = faults(folder)
     known = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))["fault"]
     for fault in drawn:
         outcome = outcomes[module_of(fault)]
         outcome.statuses[statuses[fault]] += 1
         if statuses[fault] not in KILLED:
-            diff = said(folder, "show", fault)
+            diff = run_mutmut(folder, "show", fault)
             unseen = is_equivalent(fault, diff, known)
             (outcome.equivalents if unseen else outcome.survivors).append(diff)
     return outcomes
 
 
 def main() -> int:
-    """Try the targets, print a row a module and every survivor, return 0 if enough were noticed."""
+    """Run the targets, print a row for each module and each survivor; return 0 if the score suffices."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all without")
+    parser.add_argument(
+        "targets", nargs="*", metavar="target", help=f"{', '.join(TARGETS)}; default: all"
+    )
     parser.add_argument("--sample", type=int, default=SAMPLE, help="faults of each module at most")
     parser.add_argument("--share", type=float, help="faults of each module in percent, instead")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""What generated pages are made of: where they lie, and tables in Markdown."""
+"""Helpers for generated pages: paths and Markdown tables."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final
 REFERENCE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 README: Final = REFERENCE.parent.parent / "README.md"
 WIDE: Final = "---\nhide:\n  - toc\n---"
-"""The place of the table of contents is the table's, on a page that has one table and no sections."""
+"""Front matter that hides the table of contents, for a page with one wide table and no sections."""
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -17,5 +17,5 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def page(*parts: str | list[str]) -> str:
-    """Return parts with blank lines between them."""
+    """Join parts with blank lines."""
     return "\n\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts) + "\n"

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the search finds pages that help with a task before those that explain a decision."""
+"""A mkdocs hook that ranks task pages above decision pages in the search."""
 
 from typing import Any, Final
 
@@ -9,11 +9,11 @@ BOOSTS: Final = {
     "explanation/decisions/": 0.2,
     "reference/coverage.md": 0.1,
 }
-"""Beginning of a page's path → factor of its matches."""
+"""Path prefix → factor for matches on these pages."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Set the factor of a page in the index of the search."""
+    """Set the page's factor in the search index."""
     for start, boost in BOOSTS.items():
         if page.file.src_uri.startswith(start):
             page.meta.setdefault("search", {"boost": boost})

@@ -1,7 +1,7 @@
-"""Compares and tests for as long as it is given, and writes down what was done: `make soak`.
+"""Runs comparisons and property tests for a given time and records the result: `make soak`.
 
-First the decisions of random worlds beside Kafka's own authorizer, then the properties, round after round
-with new seeds until the minutes are over. The seeds stand in `soak/results.md`: they repeat the run.
+First it compares decisions in random worlds with Kafka's own authorizer. Then it runs the property tests with
+new seeds, round after round, until the time is over. `soak/results.md` lists the seeds, which repeat the run.
 """
 
 import argparse
@@ -25,10 +25,9 @@ CHECKS: Final = 10_000_000
 HEADER: Final = """\
 # Soak runs
 
-Made by `make soak`, one row a run; the newest is the last. *Decisions*: asked of kustos, of Kafka's own
-`StandardAuthorizer` and of the specification in `testkit/differential/specification.py`, and equal.
-*Examples*: of the properties in `tests/property`. Round *n* of the properties has the seed of the run plus
-*n*.
+Made by `make soak`: one row for each run, the newest last. *Decisions*: equal in kustos, Kafka's own
+`StandardAuthorizer` and the specification in `testkit/differential/specification.py`. *Examples*: drawn by
+the property tests in `tests/property`. Round *n* uses the run's seed plus *n*.
 
 | date | commit | seed | decisions | worlds | rounds | examples | minutes | result |
 |---|---|--:|--:|--:|--:|--:|--:|---|
@@ -36,9 +35,9 @@ Made by `make soak`, one row a run; the newest is the last. *Decisions*: asked o
 
 
 def pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, bool]:
-    """Return what a run of pytest said and whether it passed; what failed is shown at once."""
+    """Run pytest; return its output and whether it passed, and print the output of a failed run."""
     command = [sys.executable, "-m", "pytest", "-q", "--timeout=0", *arguments]
-    done = subprocess.run(  # noqa: S603 (its arguments are written below)
+    done = subprocess.run(  # noqa: S603 (the arguments are below)
         command,
         cwd=ROOT,
         env={**os.environ, **environment},
@@ -53,7 +52,7 @@ def pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[st
 
 
 def commit() -> str:
-    """Return the commit that is tested; a star says that files were changed since."""
+    """Return the tested commit; a star marks uncommitted changes."""
     described = ["git", "describe", "--always", "--abbrev=9", "--exclude=*", "--dirty=*"]
     return subprocess.run(  # noqa: S603 (constant)
         described, cwd=ROOT, capture_output=True, text=True, check=True
@@ -61,11 +60,11 @@ def commit() -> str:
 
 
 def main() -> int:
-    """Run, add a row, and return 0 if everything held."""
+    """Run, append a row, and return 0 if everything passed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checks", type=int, default=CHECKS)
-    parser.add_argument("--minutes", type=float, required=True, help="no round begins after these")
-    parser.add_argument("--seed", type=int, default=0, help="default: a new one")
+    parser.add_argument("--minutes", type=float, required=True, help="start no round after this time")
+    parser.add_argument("--seed", type=int, default=0, help="default: a new seed")
     options = parser.parse_args()
     seed = options.seed or secrets.randbelow(10**9) + 1
     tested = commit()

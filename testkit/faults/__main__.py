@@ -20,7 +20,7 @@ ROUNDS: Final = 5
 HEADER: Final = """\
 # Runs with faults
 
-Made by `make faults`, one row a run; the newest is the last. [Testing](../docs/explanation/testing.md#faults)
+Made by `make faults`, one row for each run, the newest last. [Testing](../docs/explanation/testing.md#faults)
 says what must hold. *Records* and *transactions* were acknowledged.
 *MB* is the memory of all processes of the node, after the first round and after the last.
 

@@ -1,4 +1,4 @@
-"""`make test`: sides that fail, die or find nothing make it fail; what each said is there, whole."""
+"""`make test` fails if a job fails, dies or finds no test; it prints the whole output of each job."""
 
 import os
 import re
@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from scripts.side_by_side import AT_ONCE, parse
+from scripts.run_tests import AT_ONCE, parse
 from testkit.paths import ROOT
 from testkit.waiting import wait_until
 
-SCRIPT = ROOT / "scripts" / "side_by_side.py"
+SCRIPT = ROOT / "scripts" / "run_tests.py"
 WAIT_S = 240.0
-"""Six interpreters start and end in seconds; on a crowded machine each has a tenth of a processor."""
+"""Six interpreters start and end in seconds; on a busy machine each gets a tenth of a core."""
 
-HANDED_DOWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-"""By the make that runs these tests: its arguments, such as CI's CONNECT=1, and its depth."""
+INHERITED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+"""Variables set by the make that runs these tests: its arguments, such as CI's CONNECT=1, and its depth."""
 
 MEETING = """
 import os
@@ -29,9 +29,9 @@ from testkit.waiting import wait_until
 
 def test_meets_the_others() -> None:
     folder = Path(__file__).parent
-    (folder / os.environ["SIDE"]).touch()
+    (folder / os.environ["JOB"]).touch()
     for name in os.environ["OTHERS"].split():
-        wait_until((folder / name).exists, what="the other side is there")
+        wait_until((folder / name).exists, what="the other job is there")
 """
 
 HANGING = """
@@ -60,10 +60,10 @@ def test_hangs(broker) -> None:
 """
 
 
-def begin(*sides: str) -> "subprocess.Popen[str]":
-    """Start it as a shell starts what is to run in the background: with Ctrl-C ignored."""
+def begin(*jobs: str) -> "subprocess.Popen[str]":
+    """Start the script as a shell starts a background process: with Ctrl-C ignored."""
     return subprocess.Popen(
-        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(SCRIPT), *sides],
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(SCRIPT), *jobs],
         env={**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:asyncio"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -71,9 +71,9 @@ def begin(*sides: str) -> "subprocess.Popen[str]":
     )
 
 
-def ended(*sides: str) -> tuple[int, str]:
-    """Return the exit code and all that was said."""
-    with begin(*sides) as process:
+def ended(*jobs: str) -> tuple[int, str]:
+    """Return the exit code and the output."""
+    with begin(*jobs) as process:
         said, _ = process.communicate(timeout=2 * WAIT_S)
     return process.returncode, said
 
@@ -84,7 +84,7 @@ def written(folder: Path, name: str, source: str) -> Path:
     return path
 
 
-def test_a_side_that_fails_makes_all_fail_and_both_are_heard_whole(tmp_path: Path) -> None:
+def test_a_failed_job_fails_the_run_and_all_output_is_printed(tmp_path: Path) -> None:
     good = written(tmp_path, "good", "def test_a(): pass\ndef test_b(): pass\n")
     bad = written(tmp_path, "bad", "def test_c(): pass\ndef test_d(): assert 'apples' == 'pears'\n")
     code, said = ended(f"bad: {bad}", f"good: {good}")
@@ -105,7 +105,7 @@ def test_a_side_that_fails_makes_all_fail_and_both_are_heard_whole(tmp_path: Pat
     assert lines[2:] == ["tests: 3 passed, 1 failed"]
 
 
-def test_a_side_without_tests_or_killed_or_cut_short_fails(tmp_path: Path) -> None:
+def test_a_job_that_is_killed_or_cut_short_or_has_no_tests_fails(tmp_path: Path) -> None:
     sources = {
         "none": "",
         "killed": "import os\ndef test_a(): os.kill(os.getpid(), 9)\n",
@@ -126,22 +126,22 @@ def test_a_side_without_tests_or_killed_or_cut_short_fails(tmp_path: Path) -> No
     assert summary.endswith("tests: 0 passed, 4 failed, 1 skipped\n")
 
 
-def test_sides_run_at_once_each_in_its_environment_and_one_more_after(tmp_path: Path) -> None:
+def test_jobs_run_in_parallel_in_their_own_environments(tmp_path: Path) -> None:
     meeting = written(tmp_path, "meeting", MEETING)
     expected = ("of two words", os.nice(0) + 5)
     late = written(
         tmp_path, "late", f"import os\ndef test_a(): assert (os.environ['WORD'], os.nice(0)) == {expected}\n"
     )
-    names = [f"side-{number}" for number in range(AT_ONCE)]
+    names = [f"job-{number}" for number in range(AT_ONCE)]
     code, said = ended(
-        *(f"{name}: SIDE={name} OTHERS='{' '.join(names)}' {meeting}" for name in names),
+        *(f"{name}: JOB={name} OTHERS='{' '.join(names)}' {meeting}" for name in names),
         f"late: NICE=5 WORD='of two words' {late}",
     )
     assert (code, said.splitlines()[-1]) == (0, f"tests: {AT_ONCE + 1} passed, 0 failed"), said
 
 
 def begun(path: Path) -> int:
-    """Return the process id of a side, once it hangs in its test."""
+    """Return the process id of a job, once it hangs in its test."""
     wait_until(path.with_suffix(".begun").exists, what=f"{path.stem} hangs")
     return int(path.with_suffix(".pid").read_text())
 
@@ -151,7 +151,7 @@ def gone(pids: Sequence[int]) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interruption_ends_every_job_in_order(tmp_path: Path, number: signal.Signals) -> None:
     names = ["left", *(f"hangs-{index}" for index in range(1, AT_ONCE)), "later"]
     *paths, later = [written(tmp_path, name, HANGING) for name in names]
     with begin(*(f"{path.stem[5:]}: {path}" for path in (*paths, later))) as process:
@@ -162,13 +162,13 @@ def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: s
     assert process.returncode == 130
     assert all(path.with_suffix(".ended").exists() for path in paths)
     assert not later.with_suffix(".begun").exists()
-    wait_until(lambda: gone(pids), what="the sides and their children are gone")
+    wait_until(lambda: gone(pids), what="the jobs and their children are gone")
     assert said.count("KeyboardInterrupt") >= len(paths)
     assert "##### left\n" in said
     assert "##### later\n" not in said
 
 
-def test_a_second_interruption_ends_a_stubborn_side_at_once(tmp_path: Path) -> None:
+def test_a_second_interruption_kills_a_job_that_does_not_end(tmp_path: Path) -> None:
     path = written(tmp_path, "stubborn", HANGING)
     with begin(f"stubborn: {path}") as process:
         pid = begun(path)
@@ -177,42 +177,42 @@ def test_a_second_interruption_ends_a_stubborn_side_at_once(tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
-    assert "at once\n" in said
+    assert "killing them\n" in said
     assert gone([pid])
 
 
-def test_sides_die_with_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # what nobody is left to remove
+def test_jobs_die_with_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed script removes nothing
     paths = [written(tmp_path, name, HANGING) for name in ("left", "right")]
     with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
         pids = [begun(path) for path in paths]
         process.kill()
         process.wait()
-    wait_until(lambda: gone(pids), what="both sides are gone")
+    wait_until(lambda: gone(pids), what="both jobs are gone")
 
 
 @pytest.mark.parametrize("text", ["tests/unit", "A b: tests/unit", ": tests/unit"])
-def test_a_side_without_a_name_is_refused(text: str) -> None:
+def test_a_job_without_a_name_is_refused(text: str) -> None:
     code, said = ended(text)
     assert code == 2
-    assert said == f"error: `{text}` is no side; write it as `NAME: ARGUMENTS`\n"
+    assert said == f"error: invalid job `{text}`; write it as `NAME: ARGUMENTS`\n"
 
 
-def test_the_sides_of_make_test_leave_no_test_out() -> None:
+def test_the_jobs_of_make_test_cover_every_test() -> None:
     printed = subprocess.run(
         ["make", "--dry-run", "--old-file=setup", "test", "PYTEST_ARGS=", "CONNECT="],
         cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name not in HANDED_DOWN},
+        env={name: value for name, value in os.environ.items() if name not in INHERITED},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
     words = shlex.split(printed)
-    sides = [parse(text, ROOT) for text in words[words.index("scripts/side_by_side.py") + 1 :]]
+    jobs = [parse(text, ROOT) for text in words[words.index("scripts/run_tests.py") + 1 :]]
     parts: dict[str, list[str]] = {}
-    for side in sides:
-        at = next(at for at, word in enumerate(side.arguments) if word.split("/")[0] == "tests")
-        parts.setdefault(shlex.join(side.arguments[at:]), []).append(shlex.join(side.arguments[:at]))
+    for job in jobs:
+        at = next(at for at, word in enumerate(job.arguments) if word.split("/")[0] == "tests")
+        parts.setdefault(shlex.join(job.arguments[at:]), []).append(shlex.join(job.arguments[:at]))
     (rest,) = (place for place in parts if " " in place)
     named = sorted(place for place in parts if place != rest)
     assert all((ROOT / place).is_dir() for place in named)
