@@ -261,7 +261,7 @@ def test_an_earlier_state_is_walked_too(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("arguments", [[], ["-d", "a", "-s", "b"]])
 def test_one_source_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["metadata", "shell", *arguments]) == ExitCode.USAGE
-    assert "`--directory`, `--snapshot` or `--bootstrap-controller`" in capsys.readouterr().err
+    assert "`--directory`, `--snapshot` and `--bootstrap-controller`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -207,10 +207,12 @@ def test_the_changes_of_a_line_add_up_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01", "-1", "99999-01-01"])
-def test_what_names_no_moment_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_names_no_moment_is_refused(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(ValueError, match="neither an offset nor a time"):
         Moment.parse(text)
-    assert run(["what-can", "User:a", "--metadata-dir", "/nowhere", f"--at={text}"]) == ExitCode.USAGE
+    assert run(["what-can", "User:a", "--metadata-dir", str(tmp_path), f"--at={text}"]) == ExitCode.USAGE
     assert "neither an offset nor a time" in capsys.readouterr().err
 
 
@@ -226,7 +228,7 @@ def test_questions_are_answered_as_of_a_moment(directory: Path, capsys: pytest.C
     assert run([*explain, "--at", "6"]) == ExitCode.OK
     as_of, note = capsys.readouterr().err.splitlines()
     assert as_of == "as of offset 6, appended 2023-11-14T22:13:22.000Z"
-    assert note.startswith("note: unknown, assumed to be super.users=nobody")
+    assert note.startswith("note: super.users and allow.everyone.if.no.acl.found are unknown for ")
     assert run([*explain, "--at", "8"]) == ExitCode.NO
     assert run(explain) == ExitCode.NO
     capsys.readouterr()
