@@ -62,29 +62,37 @@ def recommend(
     broad ACLs may become, which principals and resources to exclude, and how rare a use may be.
     """
     from kustos.cli.failures import CommandError, ExitCode
-    from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of, super_users_of
+    from kustos.cli.pipeline.inputs import check_writable, names_of, of_cluster, period_of, super_users_of
     from kustos.cli.pipeline.shown import print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
     configuration, tables = of_cluster(configuration, cluster)
     check_writable(out, commands)
-    from kustos.pipeline.privilege import recommendation
+    from kustos.pipeline.privilege import RECOMMEND_STEPS
+    from kustos.pipeline.privilege.job import PrivilegeQuestion, run_recommendation
     from kustos.pipeline.queries.record import end_of
 
     options, legitimate = configuration.recommend.options(
         from_day=first, to_day=last, super_users=super_users_of(configuration)
     )
     is_within = configuration.recommend.within_today and not beyond_today
-    acls = _todays_acls(configuration, config, is_within=is_within)
+    existing = configuration.existing
+    question = PrivilegeQuestion(
+        options=options,
+        legitimate=legitimate,
+        today=_todays_acls(configuration, config, is_within=is_within),
+        within_today=is_within,
+        topics=None if existing is None else names_of(existing.topics),
+        as_of=end_of(last),
+        window_days=configuration.review.dormant_days,
+    )
     if dry_run:
         print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
-    with working("recommend", configuration.spark, tables.recorded_rows(), steps=4) as (spark, step):
-        rollup = tables.read(spark, "audit_rollup")
-        context = {"names": _names(spark, rollup, configuration), "today": acls, "within_today": is_within}
-        window: dict[str, Any] = {"as_of": end_of(last), "window_days": configuration.review.dormant_days}
-        found = recommendation(spark, rollup, options, legitimate, **context, **window, progress=step)
+    steps = len(RECOMMEND_STEPS)
+    with working("recommend", configuration.spark, tables.recorded_rows(), steps=steps) as (spark, step):
+        found = run_recommendation(spark, tables, question, step)
     files = _write(found, out, commands) if found.numbers.is_proven else []
     _show(found, files, tables.chosen_cluster.name, output)
     if not found.numbers.is_proven:
@@ -160,19 +168,6 @@ def _value_text(value: Any) -> str:
     if isinstance(value, ResourcePattern):
         return f"{value.resource_type.name}:{value.pattern_type.name}:{value.name}"
     return "never" if value is None else str(getattr(value, "value", value))
-
-
-def _names(spark: Any, rollup: Any, configuration: "PipelineConfiguration") -> Any:
-    """Return the known names, with the existing topics instead of the topics in the roll-up."""
-    from kustos.cli.pipeline.inputs import names_of
-    from kustos.pipeline.privilege import known_names
-
-    listed = None if configuration.existing is None else names_of(configuration.existing.topics)
-    if listed is None:
-        return None
-    others = known_names(rollup).filter("resource_type <> 'TOPIC'")
-    rows = [("TOPIC", name) for name in sorted(listed)]
-    return others.unionByName(spark.createDataFrame(rows, "resource_type string, resource_name string"))
 
 
 def _print(found: "Recommendation", files: list[Path]) -> None:

@@ -10,7 +10,12 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptionError,
     PrivilegeOptions,
 )
-from kustos.pipeline.privilege.proof import PrivilegeNumbers, Recommendation, recommendation
+from kustos.pipeline.privilege.proof import (
+    RECOMMEND_STEPS,
+    PrivilegeNumbers,
+    Recommendation,
+    recommendation,
+)
 from kustos.pipeline.privilege.recommendations import (
     recommend,
     recommended_acls,
@@ -31,6 +36,7 @@ from kustos.pipeline.privilege.values import (
 __all__ = [
     "DEFAULT_OPTIONS",
     "EVERY_USE",
+    "RECOMMEND_STEPS",
     "Denial",
     "HostChoice",
     "Legitimate",

@@ -34,7 +34,7 @@ from kustos.pipeline.tables.parquet_reader import within_days
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STEPS: Final = (
+RECOMMEND_STEPS: Final = (
     "choosing ACLs for each principal",
     "replaying all access against them",
     "counting what they grant on known names",
@@ -164,17 +164,17 @@ def recommendation(
     accesses = distinct_accesses(rollup, legitimate).persist()
     known = known.persist()
     try:
-        progress(STEPS[0])
+        progress(RECOMMEND_STEPS[0])
         within = today if within_today else None
         table = recommend_for(accesses, known, options, within=within).persist()
         try:
             acls = tuple(recommended_acls(table))
             candidate = AclsInForce.of("recommended", [acl.binding for acl in acls])
-            progress(STEPS[1])
+            progress(RECOMMEND_STEPS[1])
             counts, unproven = _proof(_replayed(spark, accesses, table, candidate))
         finally:
             table.unpersist()
-        progress(STEPS[2])
+        progress(RECOMMEND_STEPS[2])
         by_type = _by_type(known)
         principals = [row["principal"] for row in accesses.select("principal").distinct().collect()]
         hosts = [
@@ -196,7 +196,7 @@ def recommendation(
     }
     difference = None
     if today is not None:
-        progress(STEPS[3])
+        progress(RECOMMEND_STEPS[3])
         difference = _difference(today, candidate)
         numbers |= _today(today, difference, by_type, principals) | {"is_within_today": within_today}
     if as_of is None:
