@@ -24,8 +24,6 @@ WITHOUT: Final = {
 WITHOUT_ROWS: Final = {
     "acls convert": "writes a file, and says how many ACLs it took",
     "explain": "answers one question: rules, ACLs, and the change that would allow it",
-    "features downgrade": "does one thing",
-    "features upgrade": "does one thing",
     "metadata repair": "does one thing",
     "metadata verify": "answers one question: whole, torn or damaged, and where",
     "migrate": "a plan of ACLs, users and tokens, which have no columns in common",

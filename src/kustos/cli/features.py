@@ -2,19 +2,40 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kustos.cli.options import CommandConfig, DocumentOutput, OptionalBootstrapServer, Output, register
+from kustos.cli.failures import usage_error
+from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output, require_document_output
 from kustos.cli.output import Column, Columns, OutputFormat, print_rows
 from kustos.cli.storage.options import BootstrapController, Config, Directory
 
 if TYPE_CHECKING:
     from kustos.metadata.control import UpgradeType
 
+EXAMPLES = """
+kustos features describe --bootstrap-server broker:9092
+kustos features upgrade -c kustos.properties --release-version 4.4-IV2
+kustos features upgrade --bootstrap-controller node:9091 \\
+    --command-config admin.properties --feature metadata.version=33
+kustos features downgrade -c kustos.properties --dry-run \\
+    --release-version 4.3
+"""
+
+
+class FeatureAction(StrEnum):
+    """What to do with the levels."""
+
+    DESCRIBE = "describe"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+
+
+Action = Annotated[FeatureAction, typer.Argument(help="Show the levels, raise one or lower one.")]
 Feature = Annotated[
     list[str] | None,
     typer.Option("--feature", metavar="NAME=LEVEL", help="Only metadata.version: 4.4-IV2, or 33."),
@@ -23,12 +44,16 @@ ReleaseVersion = Annotated[
     str | None,
     typer.Option("--release-version", metavar="VERSION", help="Short for the feature: 4.3, 4.4-IV2."),
 ]
+Unsafe = Annotated[
+    bool,
+    typer.Option("--unsafe", help="With downgrade: request it even if records may be lost; Kafka refuses."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check whether the change is possible.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureTarget:
-    """The options that select the target of the change: one of four."""
+    """The options that select whose features: one of four."""
 
     bootstrap_server: str | None
     bootstrap_controller: str | None
@@ -36,8 +61,61 @@ class FeatureTarget:
     directory: Path | None
     command_config: Path | None
 
+    def servers(self) -> str:
+        """Return the server addresses, empty for a directory; raise a usage error unless one was named."""
+        from kustos.cli.storage.options import servers_of
 
-def change_level(
+        return servers_of(self.bootstrap_server, self.bootstrap_controller, [self.config, self.directory])
+
+
+def features(
+    action: Action,
+    bootstrap_server: OptionalBootstrapServer = None,
+    bootstrap_controller: BootstrapController = None,
+    config: Config = None,
+    directory: Directory = None,
+    feature: Feature = None,
+    release_version: ReleaseVersion = None,
+    unsafe: Unsafe = False,
+    dry_run: DryRun = False,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show and change levels of features, as kafka-features.
+
+    Of a Kafka cluster, of a running node by its admin listener, or of a directory, which a node may use while
+    you only `describe` it. The client listeners of a node show the levels of the upstream cluster.
+
+    `upgrade` raises metadata.version. From 4.4-IV1 on, ACLs may have ranges of addresses; Kafka's tools of
+    4.3 do not read such a directory. `downgrade` lowers it if no record can be lost: a lower level cannot
+    read the records, or fields of records, that a higher one added. Kafka refuses such a downgrade even with
+    --unsafe, and a node of kustos refuses it with the same text.
+    """
+    target = FeatureTarget(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        config=config,
+        directory=directory,
+        command_config=command_config,
+    )
+    if unsafe and action is not FeatureAction.DOWNGRADE:
+        raise usage_error(f"`--unsafe` applies to `downgrade`, not to `{action.value}`; remove it")
+    if action is FeatureAction.DESCRIBE:
+        if feature or release_version is not None or dry_run:
+            raise usage_error(
+                "`--feature`, `--release-version` and `--dry-run` do not apply to `describe`, remove them"
+            )
+        _describe(target, output)
+    else:
+        from kustos.metadata.control import UpgradeType
+
+        way = UpgradeType.UPGRADE
+        if action is FeatureAction.DOWNGRADE:
+            way = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+        _change_level(target, feature, release_version, way, output, dry_run=dry_run)
+
+
+def _change_level(
     target: FeatureTarget,
     feature: Sequence[str] | None,
     release_version: str | None,
@@ -51,15 +129,14 @@ def change_level(
     Raises a usage error for arguments that name no level or not exactly one target, and the refusal of the
     cluster or the log, in Kafka's words.
     """
-    from kustos.cli.failures import CommandError, ExitCode, usage_error
+    from kustos.cli.failures import CommandError, ExitCode
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.session import query_cluster
     from kustos.cli.storage.bootstrap import metadata_level
-    from kustos.cli.storage.options import servers_of
     from kustos.metadata import METADATA_VERSION_FEATURE, metadata_version_name
 
-    files = [target.config, target.directory]
-    servers = servers_of(target.bootstrap_server, target.bootstrap_controller, files)
+    require_document_output(output)
+    servers = target.servers()
     if not feature and release_version is None:
         raise usage_error(
             "the level is missing, give `--release-version` or `--feature metadata.version=LEVEL`"
@@ -110,127 +187,29 @@ def _change_directory(
     return None if result.error is None else result.error.message
 
 
-DESCRIBE_EXAMPLES = """
-kustos features describe --bootstrap-server broker:9092
-kustos features describe --bootstrap-controller node:9091 \\
-    --command-config admin.properties
-kustos features describe -c kustos.properties
-"""
-
-
-def describe(
-    bootstrap_server: OptionalBootstrapServer = None,
-    bootstrap_controller: BootstrapController = None,
-    config: Config = None,
-    directory: Directory = None,
-    command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Show the levels of features.
-
-    Of a Kafka cluster, of a node by its admin listener, or of a directory, which may be in use. The client
-    listeners of a node show the levels of the upstream cluster.
-    """
+def _describe(target: FeatureTarget, output: OutputFormat) -> None:
     from kustos.cli.session import query_cluster
-    from kustos.cli.storage.options import servers_of
 
-    servers = servers_of(bootstrap_server, bootstrap_controller, [config, directory])
+    servers = target.servers()
     if servers:
         found = query_cluster(
-            servers, command_config, lambda admin: admin.describe_features(), "reading features"
+            servers, target.command_config, lambda admin: admin.describe_features(), "reading features"
         )
     else:
-        found = _levels_of_directory(config, directory)
+        found = _levels_of_directory(target)
     print_levels(found, output)
 
 
-def _levels_of_directory(config: Path | None, directory: Path | None) -> dict[str, tuple[int, int, int]]:
+def _levels_of_directory(target: FeatureTarget) -> dict[str, tuple[int, int, int]]:
     from kustos.cli.storage.options import find_target
     from kustos.metadata.control import SUPPORTED_FEATURES
     from kustos.metadata.directory import describe_directory
 
-    levels = describe_directory(find_target(config, directory).directory).image.features
+    directory = find_target(target.config, target.directory).directory
+    levels = describe_directory(directory).image.features
     return {
         name: (lowest, highest, levels.get(name, 0)) for name, (lowest, highest) in SUPPORTED_FEATURES.items()
     }
-
-
-DOWNGRADE_EXAMPLES = """
-kustos features downgrade -c kustos.properties --dry-run \\
-    --release-version 4.3
-kustos features downgrade --bootstrap-controller node:9091 \\
-    --command-config admin.properties --feature metadata.version=30
-"""
-
-Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="Request it even if records may be lost; Kafka refuses that.")
-]
-
-
-def downgrade(
-    bootstrap_server: OptionalBootstrapServer = None,
-    bootstrap_controller: BootstrapController = None,
-    config: Config = None,
-    directory: Directory = None,
-    feature: Feature = None,
-    release_version: ReleaseVersion = None,
-    unsafe: Unsafe = False,
-    dry_run: DryRun = False,
-    command_config: CommandConfig = None,
-    output: DocumentOutput = OutputFormat.TABLE,
-) -> None:
-    """Lower metadata.version, if no record can be lost.
-
-    A level that added records, or fields of records, has no way back: a lower level cannot read them.
-    Kafka refuses this downgrade even with --unsafe, and a node of kustos refuses it with the same text.
-    """
-    from kustos.metadata.control import UpgradeType
-
-    target = FeatureTarget(
-        bootstrap_server=bootstrap_server,
-        bootstrap_controller=bootstrap_controller,
-        config=config,
-        directory=directory,
-        command_config=command_config,
-    )
-    way = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    change_level(target, feature, release_version, way, output, dry_run=dry_run)
-
-
-UPGRADE_EXAMPLES = """
-kustos features upgrade -c kustos.properties --release-version 4.4-IV2
-kustos features upgrade --bootstrap-controller node:9091 \\
-    --command-config admin.properties --feature metadata.version=33
-"""
-
-
-def upgrade(
-    bootstrap_server: OptionalBootstrapServer = None,
-    bootstrap_controller: BootstrapController = None,
-    config: Config = None,
-    directory: Directory = None,
-    feature: Feature = None,
-    release_version: ReleaseVersion = None,
-    dry_run: DryRun = False,
-    command_config: CommandConfig = None,
-    output: DocumentOutput = OutputFormat.TABLE,
-) -> None:
-    """Raise metadata.version.
-
-    Of a Kafka cluster, of a running node by its admin listener, or of the directory of a stopped one. Most
-    levels have no way back, see `features downgrade`. From 4.4-IV1 on ACLs may have ranges of addresses;
-    Kafka's tools of 4.3 do not read such a directory.
-    """
-    from kustos.metadata.control import UpgradeType
-
-    target = FeatureTarget(
-        bootstrap_server=bootstrap_server,
-        bootstrap_controller=bootstrap_controller,
-        config=config,
-        directory=directory,
-        command_config=command_config,
-    )
-    change_level(target, feature, release_version, UpgradeType.UPGRADE, output, dry_run=dry_run)
 
 
 Levels = Mapping[str, tuple[int, int, int]]
@@ -268,9 +247,3 @@ def _level(name: str, level: int) -> str:
     from kustos.metadata import METADATA_VERSION_FEATURE, metadata_version_name
 
     return metadata_version_name(level) if name == METADATA_VERSION_FEATURE else str(level)
-
-
-app = typer.Typer(help="Show and change levels of features, as kafka-features.", no_args_is_help=True)
-register(app, "describe", describe, DESCRIBE_EXAMPLES)
-register(app, "downgrade", downgrade, DOWNGRADE_EXAMPLES)
-register(app, "upgrade", upgrade, UPGRADE_EXAMPLES)

@@ -61,7 +61,7 @@ Output = Annotated[
 """`--output` of every command that prints rows."""
 
 
-def _no_rows(output: OutputFormat) -> OutputFormat:
+def require_document_output(output: OutputFormat) -> OutputFormat:
     """Refuse formats that need rows, before any work; raise a usage error."""
     if output.needs_rows:
         raise typer.BadParameter(
@@ -78,7 +78,7 @@ DocumentOutput = Annotated[
         "-o",
         metavar="table|json|yaml",
         help="The output format; the answer has no rows for others.",
-        callback=_no_rows,
+        callback=require_document_output,
     ),
 ]
 """`--output` of every command whose answer is one document without rows."""

@@ -95,7 +95,7 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "acls add": ACLS,
     "acls remove": ACLS,
     "diff": CHANGES,
-    "features describe": FEATURES,
+    "features": FEATURES,
     "legacy": STATEMENTS,
     "lint": FINDINGS,
     "metadata dump": record_columns(),

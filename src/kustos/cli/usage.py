@@ -58,7 +58,7 @@ def usage_text(error: Exception) -> str:
         problem = errors()[0]
         words = _PROBLEMS.get(problem["type"], _unusable)
         message = f"{what}: {words(problem)}"
-    message = re.sub(r"'([^']*)'", r"`\1`", message)
+    message = " ".join(re.sub(r"'([^']*)'", r"`\1`", message).split())
     for theirs, ours in _SPELLINGS:
         message = theirs.sub(ours, message)
     return message

@@ -287,6 +287,28 @@ def test_the_level_of_a_directory_is_lowered_only_where_nothing_can_be_lost(
     assert documents(capsys, "features", "downgrade", "-d", str(directory))[0] == ExitCode.USAGE
 
 
+@pytest.mark.parametrize(
+    ("action", "option"),
+    [
+        ("describe", "--unsafe"),
+        ("upgrade", "--unsafe"),
+        ("describe", "--dry-run"),
+        ("describe", "--feature=metadata.version=33"),
+        ("describe", "--release-version=4.4"),
+        ("upgrade", "--output=csv"),
+        ("downgrade", "--output=name"),
+    ],
+)
+def test_an_action_on_features_refuses_the_options_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], action: str, option: str
+) -> None:
+    format_directory(tmp_path / "fresh")
+    assert run(["features", action, "-d", str(tmp_path / "fresh"), option]) == ExitCode.USAGE
+    name, _, value = option.partition("=")
+    message = capsys.readouterr().err
+    assert f"`{value if name == '--output' else name}`" in message
+
+
 def test_a_range_of_addresses_wants_a_level_that_knows_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
