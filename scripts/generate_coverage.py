@@ -1,7 +1,7 @@
-"""Writes docs/reference/coverage.md, what tests carry which behaviour: `python scripts/generate_coverage.py`.
+"""Writes docs/reference/coverage.md, which test covers which behavior: `python scripts/generate_coverage.py`.
 
-The inventory is tests/behaviours.csv, the tests say what they carry with `@pytest.mark.behaviour("B001")`.
-Tests are read, not run.
+The inventory is tests/behaviours.csv; `@pytest.mark.behaviour("B001")` marks a test that covers a row of it.
+The script reads the tests and does not run them.
 """
 
 import ast
@@ -17,7 +17,7 @@ TESTS: Final = ROOT / "tests"
 INVENTORY: Final = TESTS / "behaviours.csv"
 PAGE: Final = ROOT / "docs" / "reference" / "coverage.md"
 SHOWN_MAX: Final = 3
-"""Tests named for a behaviour; the rest is counted, since more names tell a reader nothing."""
+"""Tests named for a behavior; the rest is only counted, since a reader does not need more names."""
 
 
 class CoverageError(Exception):
@@ -52,7 +52,7 @@ def _texts(arguments: Sequence[ast.expr], where: str) -> Iterator[str]:
             case ast.Starred(value=ast.Tuple(elts=elements)):
                 yield from _texts(elements, where)
             case _:
-                raise CoverageError(f"{where}: a behaviour is not written as a text")
+                raise CoverageError(f"{where}: a behavior is not a literal text")
 
 
 def _marks(node: ast.AST) -> Iterator[ast.Call]:
@@ -62,7 +62,7 @@ def _marks(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def markers(folder: Path = TESTS) -> dict[str, list[str]]:
-    """Return the tests that carry each id, as `tests/unit/test_x.py::test_y`; raise `CoverageError`."""
+    """Return the tests that cover each id, as `tests/unit/test_x.py::test_y`; raise `CoverageError`."""
     carried: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         module = path.relative_to(folder.parent).as_posix()
@@ -76,22 +76,24 @@ def markers(folder: Path = TESTS) -> dict[str, list[str]]:
                     for behaviour_id in _texts(mark.args, test):
                         carried.setdefault(behaviour_id, []).append(test)
         if marked != sum(1 for _ in _marks(tree)):
-            raise CoverageError(f"{module}: a behaviour is marked elsewhere than at a test function")
+            raise CoverageError(f"{module}: a behavior is marked outside of a test function")
     return carried
 
 
 def check(rows: Sequence[Behaviour], carried: Mapping[str, Sequence[str]]) -> None:
-    """Raise `CoverageError` for a marker of no behaviour, or of one that is said not to apply."""
+    """Raise `CoverageError` for a marker of an unknown behavior, or of one that does not apply."""
     known = {row.behaviour_id: row for row in rows}
     for behaviour_id, tests in carried.items():
         if behaviour_id not in known:
-            raise CoverageError(f"{tests[0]}: `{behaviour_id}` is in no row of tests/behaviours.csv")
+            raise CoverageError(f"{tests[0]}: `{behaviour_id}` has no row in tests/behaviours.csv")
         if known[behaviour_id].not_applicable_because:
-            raise CoverageError(f"{tests[0]}: `{behaviour_id}` is said not to apply in tests/behaviours.csv")
+            raise CoverageError(
+                f"{tests[0]}: `{behaviour_id}` does not apply according to tests/behaviours.csv"
+            )
 
 
 def state(row: Behaviour, tests: Sequence[str]) -> str:
-    """Return what the page says of a behaviour."""
+    """Return the text of the page about a behavior: its tests, or why it has none."""
     if tests:
         names = list(dict.fromkeys(tests))
         shown = "<br>".join(f"`{name.removeprefix('tests/')}`" for name in names[:SHOWN_MAX])
@@ -101,7 +103,7 @@ def state(row: Behaviour, tests: Sequence[str]) -> str:
 
 def table(rows: Sequence[Behaviour], carried: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the lines of one area."""
-    lines = ["| Id | Behaviour | Carried by |", "| --- | --- | --- |"]
+    lines = ["| Id | Behavior | Tests |", "| --- | --- | --- |"]
     return lines + [
         f"| {row.behaviour_id} | {row.text} | {state(row, carried.get(row.behaviour_id, ()))} |"
         for row in rows
@@ -122,12 +124,12 @@ def page(rows: Sequence[Behaviour], carried: Mapping[str, Sequence[str]]) -> str
         areas.setdefault(row.area, []).append(row)
     covered, not_applicable, open_ = counts(rows, carried)
     lines = [
-        "# Coverage of Kafka's behaviours",
+        "# Coverage of Kafka's behaviors",
         "",
         "<!-- made by scripts/generate_coverage.py from the markers of the tests; do not edit -->",
         "",
-        "What Kafka's own tests of its security hold, as an inventory, and the tests here that carry each. "
-        "A test is marked only if it fails when that one behaviour is broken.",
+        "An inventory of the behaviors that Kafka's own security tests check, and the tests of kustos that "
+        "cover them. A test counts only if it fails when that one behavior is broken.",
         "",
         f"Of {len(rows)}: **{covered} covered**, {not_applicable} not applicable, {open_} open.",
         "",
@@ -141,7 +143,7 @@ def page(rows: Sequence[Behaviour], carried: Mapping[str, Sequence[str]]) -> str
 
 
 def main() -> int:
-    """Write the page, or say what is wrong."""
+    """Write the page, or print what is wrong."""
     try:
         rows, carried = inventory(), markers()
         check(rows, carried)

@@ -48,24 +48,27 @@ def audit_fields() -> str:
         [(f"`{field.name}`", str(field.kind), _may_be_null(field), field.meaning) for field in fields]
         for fields in (AUDIT_FIELDS, SECURITY_FIELDS)
     )
-    intro = "One JSON object a line. `schema_version` says of which of the two tables it is."
+    intro = (
+        "The audit log has one JSON object per line. Its `schema_version` says which of the two tables "
+        "describes it."
+    )
     return page(
         "# Audit fields",
         intro,
-        f"## Decisions\n\nSchema version {AUDIT_SCHEMA_VERSION}. A dot in a name nests.",
+        f"## Decisions\n\nSchema version {AUDIT_SCHEMA_VERSION}. A dot in a name marks a nested object.",
         table(head, decisions),
-        f"## Security events\n\nSchema version {SECURITY_SCHEMA_VERSION}: logins, ends of sessions by "
-        "expiry, changes of users, tokens and settings.\n"
-        f"Texts are cut after {SECURITY_TEXT_MAX_CHARACTERS} characters.",
+        f"## Security events\n\nSchema version {SECURITY_SCHEMA_VERSION}: logins, expired sessions, and "
+        "changes of users, tokens and settings.\n"
+        f"Texts are truncated to {SECURITY_TEXT_MAX_CHARACTERS} characters.",
         table(head, security),
     )
 
 
 def _may_be_null(field: AuditField) -> str:
     if field.scope == "shadow":
-        return "yes; only in lines with a decision in the shadow"
+        return "yes; only in lines with a shadow decision"
     if field.came_later:
-        return "yes; not in lines of earlier versions"
+        return "yes; missing in lines of earlier versions"
     return "yes" if field.nullable else "no"
 
 
@@ -79,21 +82,21 @@ def sasl() -> str:
         WIDE,
         "# The states of a login",
         "<!-- made from the table in `kustos.auth.sasl_table`; do not edit -->",
-        "Each connection to a SASL listener is in one of these states. The server decides by this table and "
-        "nothing else: what has no row closes the connection.",
-        table(("State", "What comes", "What is done", "Next state"), rows),
-        "## The same as a diagram",
+        "Each connection to a SASL listener is in one of these states. Only this table decides: a request "
+        "without a row closes the connection.",
+        table(("State", "Input", "Action", "Next state"), rows),
+        "## Diagram",
         f"```mermaid\n{sasl_server_diagram()}```",
     )
 
 
 DONE: Final = {
-    "_take": "keep the batches, apply what is committed",
-    "_cut_back": "cut the log to where both agree; if that was applied, end",
-    "_begin_copy": "ask for the snapshot",
-    "_take_chunk": "keep the chunk",
-    "_install": "put the snapshot in the place of everything",
-    "_turn_to_leader": "ask that one",
+    "_take": "append the batches, apply the committed ones",
+    "_cut_back": "truncate the log to the common part; end if the removed part was applied",
+    "_begin_copy": "request the snapshot",
+    "_take_chunk": "append the chunk",
+    "_install": "replace all metadata with the snapshot",
+    "_turn_to_leader": "ask that controller",
     "_let_go": "ask another controller",
     "_refuse_cluster": "end",
 }
@@ -114,11 +117,11 @@ def quorum() -> str:
         WIDE,
         "# The states of a follower",
         "<!-- made from the table in `kustos.metadata.quorum.follower`; do not edit -->",
-        "In [cluster mode](../how-to/cluster-mode.md) a node asks one question at a time and is in one of "
-        "these states. An answer that has no row is no answer to what was asked: the connection is closed.",
-        table(("State", "What comes", "What is done", "Next state"), rows),
-        "## The same as a diagram",
-        "Without the arrows that lead back to where they begin.",
+        "In [cluster mode](../how-to/cluster-mode.md) a node sends one request at a time and is in one of "
+        "these states. An answer without a row does not fit the request, and closes the connection.",
+        table(("State", "Input", "Action", "Next state"), rows),
+        "## Diagram",
+        "The diagram omits transitions from a state to itself.",
         "```mermaid\nstateDiagram-v2\n"
         f"    [*] --> {FollowerPhase.SEEKING.name}\n{arrows}\n    {FollowerPhase.ENDED.name} --> [*]\n```",
     )
@@ -138,7 +141,7 @@ def life_cycles() -> str:
         "# The states of a connection",
         "<!-- made from the tables of `kustos.gateway.life_cycle.LifeCycle`; do not edit -->",
         "Each client connection has its own connection to a broker, its *link*, which carries its requests. "
-        "The tables list every transition: an event in a state without a row raises.",
+        "The tables list every transition; an event without a row is an error.",
         *(part for title, life in LIFE_CYCLES.items() for part in life_cycle(title, life)),
     )
 
@@ -242,11 +245,11 @@ def metrics() -> str:
         WIDE,
         "# Metrics",
         "<!-- made from what `kustos.gateway.metrics.counters` collects; do not edit -->",
-        "Served at `/metrics` of `kustos.http.listener`, in Prometheus' text format. Names are those of "
-        "Kafka's JMX metrics, written as exporters commonly do, where Kafka has the figure.",
+        "A node serves its metrics at `/metrics` of `kustos.http.listener`, in Prometheus's text format. A "
+        "metric that Kafka has too bears the name of Kafka's JMX metric, as exporters commonly write it.",
         table(("Metric", "Type", "Labels", "Meaning"), rows),
-        "No label holds a principal, a client id or a topic: clients choose those, and could make any number "
-        "of them. Who did what is for the [audit trail](../how-to/audit.md).",
+        "No label contains a principal, a client id or a topic: clients choose these names, and could create "
+        "any number of them. The [audit log](../how-to/audit.md) records who did what.",
     )
 
 
@@ -269,10 +272,10 @@ def lint() -> str:
     return page(
         "# What lint finds",
         "<!-- made from the table in `kustos.analysis.lint.codes`; do not edit -->",
-        "`kustos lint` and `kustos.analysis.lint` report each ACL with a code that never changes its "
-        "meaning. How to use it: [lint ACLs](../how-to/lint-acls.md).",
-        table(("Code", "Name", "Severity", "What it is"), overview),
-        "## The codes one by one",
+        "`kustos lint` and `kustos.analysis.lint` report each finding with a code whose meaning never "
+        "changes. [Lint ACLs](../how-to/lint-acls.md) shows how to use it.",
+        table(("Code", "Name", "Severity", "Finding"), overview),
+        "## Codes in detail",
         *sections,
     )
 

@@ -115,76 +115,78 @@ def operations_module() -> str:
 
 
 def consequence(step: Step) -> str:
-    """Return what happens to what a step does not allow."""
+    """Return what happens to the items that a step does not allow."""
     match step:
         case Gate():
             return "the request is refused"
         case Strip():
-            return "the items are refused, the others go on"
+            return "these items are refused, the others continue"
         case Hide():
-            return "the items are left out"
+            return "these items are left out"
         case Conceal():
             return "upstream's addresses are left out"
         case Operations() | ClusterOperations():
-            return "the bits of authorized operations are those of the client"
+            return "the authorized operations in the answer are those of the client"
         case _:
             return ""
 
 
 CUSTOM_HANDLERS: Final = {
-    "produce": "the topics are refused, the others go on; all are if the transaction of their records is; "
-    "without acknowledgement (`acks=0`) the connection is closed once the others went on",
-    "fetch": "the partitions are refused, the others go on; checked again at every fetch of a session",
-    "metadata": "topics are refused where named, left out where all were requested; "
-    "a missing one is created only for clients that may",
-    "offset_fetch": "groups and named topics are refused; topics are left out where all were requested",
+    "produce": "these topics are refused, the others continue; all topics are refused if the transaction of "
+    "their records is; without acknowledgment (`acks=0`) the connection closes after the others are sent",
+    "fetch": "these partitions are refused, the others continue; every fetch of a session is checked again",
+    "metadata": "named topics are refused; topics are left out if all were requested; "
+    "a missing topic is created only for clients that may create it",
+    "offset_fetch": "groups and named topics are refused; topics are left out if all were requested",
     "refuse_sasl": "refused: after a login it is not a valid request",
-    "create_topics": "the topics are refused; the configuration of a new one is hidden from clients that may "
-    "not see it",
-    "delete_topics": "the topics are refused; a client that may not describe one does not learn whether it "
-    "exists",
-    "init_producer_id": "the request is refused; checked is its transactional id, without one any topic",
+    "create_topics": "these topics are refused; the configuration of a new topic is hidden from clients that "
+    "may not describe it",
+    "delete_topics": "these topics are refused; a client that may not describe a topic does not learn "
+    "whether it exists",
+    "init_producer_id": "the request is refused; without a transactional id it needs IDEMPOTENT_WRITE on the "
+    "cluster or WRITE on any topic",
     "list_transactions": "the transactions are left out",
-    "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
-    "which only brokers use, the request is",
+    "add_partitions": "these topics are refused, and so are all others; from version 4 on, "
+    "which only brokers use, the request is refused",
     "alter_scram": "every user of the request is refused",
-    "create_token": "the request is refused; for oneself no ACL is needed, but an authenticated connection "
-    "(not `PLAINTEXT`, not a login by token)",
-    "change_token": "owner and renewers may, whatever the ACLs say, over an authenticated connection",
-    "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
-    "over an authenticated connection",
-    "consumer_group_heartbeat": "the request is refused; of what a regular expression matches, only topics "
-    "that may be described are subscribed to, and again at each heartbeat after ACLs or topics changed",
-    "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
-    "streams_group_heartbeat": "the request is refused, also where upstream would create a missing topic "
-    "of the group that its sender may not create",
-    "streams_group_describe": "the groups are refused, also where the topology has a hidden topic",
-    "share_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "create_token": "the request is refused; a token for oneself needs no ACL, but an authenticated "
+    "connection (not `PLAINTEXT`, not a login by token)",
+    "change_token": "only the owner and renewers of a token, over an authenticated connection; ACLs do not "
+    "matter",
+    "describe_tokens": "tokens of other users are left out unless one of the two is allowed; own tokens are "
+    "shown over an authenticated connection",
+    "consumer_group_heartbeat": "the request is refused; a subscription by regular expression contains only "
+    "topics that may be described, and is checked again at each heartbeat after ACLs or topics changed",
+    "consumer_group_describe": "these groups are refused, and so is a group if a member has a hidden topic",
+    "streams_group_heartbeat": "the request is refused, also if upstream would create a missing topic "
+    "of the group that the client may not create",
+    "streams_group_describe": "these groups are refused, and so is a group whose topology has a hidden topic",
+    "share_group_describe": "these groups are refused, and so is a group if a member has a hidden topic",
     "share_group_heartbeat": "the request is refused",
-    "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
-    "topic, the others go on; checked again at every fetch of a session",
-    "share_acknowledge": "without the group the request is refused; the partitions are refused, "
-    "the others go on",
-    "alter_configs": "the resources are refused, the others go on",
-    "replace_configs_upstream": "the resources are refused, the others go on; so is a broker "
-    "of which a setting would be unset that clients may not change",
-    "describe_configs_upstream": "the resources are refused, the others go on; the authorizer's "
-    "settings of a broker are answered here",
-    "describe_configs": "the resources are refused, the others go on",
-    "describe_controllers": "the request is refused; the bits of authorized operations are those of "
+    "share_fetch": "without READ on the group the request is refused; partitions and acknowledgments are "
+    "refused by topic, the others continue; every fetch of a session is checked again",
+    "share_acknowledge": "without READ on the group the request is refused; these partitions are refused, "
+    "the others continue",
+    "alter_configs": "these resources are refused, the others continue",
+    "replace_configs_upstream": "these resources are refused, the others continue; a broker is also refused "
+    "if the request would unset a setting that clients may not change",
+    "describe_configs_upstream": "these resources are refused, the others continue; kustos answers for the "
+    "authorizer's settings of a broker",
+    "describe_configs": "these resources are refused, the others continue",
+    "describe_controllers": "the request is refused; the authorized operations in the answer are those of "
     "the client",
-    "envelope": "the Envelope is refused, and nothing in it is read",
-    "describe_topic_partitions": "topics are refused where named, left out where all were requested",
+    "envelope": "the Envelope is refused, and its content is not read",
+    "describe_topic_partitions": "named topics are refused; topics are left out if all were requested",
 }
-"""What each handler does with what it refuses, in words; each must be here."""
+"""How each handler refuses, in words; every handler must be listed."""
 
 
 def denied(row: Row) -> str:
-    """Return what becomes of that which is not allowed."""
+    """Return what happens to a request, or its items, that is not allowed."""
     if row.custom_handler is not None:
         return CUSTOM_HANDLERS[row.custom_handler.__name__]
-    told = dict.fromkeys(consequence(step) for step in row.steps)
-    return "; ".join(each for each in told if each) or "answered to everybody"
+    consequences = dict.fromkeys(consequence(step) for step in row.steps)
+    return "; ".join(each for each in consequences if each) or "every client gets an answer"
 
 
 def answered_by(row: Row) -> str:
@@ -195,7 +197,7 @@ def answered_by(row: Row) -> str:
 def rows_of(
     rows: Sequence[Row], answerer: Callable[[Row], str], compared: Mapping[int, str]
 ) -> list[tuple[str, ...]]:
-    """Return what the page says of each row of an authorization table."""
+    """Return the cells of each row of an authorization table."""
     shown: list[tuple[str, ...]] = []
     for row in sorted(rows, key=lambda each: each.api_key):
         lowest, highest = common_versions(row, None) or (0, -1)
@@ -214,24 +216,24 @@ def rows_of(
 
 
 CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-"""What only controllers answer (`listeners` in the schemas of Kafka 4.3.1): no client speaks to them here."""
+"""APIs that only controllers answer (`listeners` in the schemas of Kafka 4.3.1)."""
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
-    "States of share groups, which brokers keep": (83, 84, 85, 86, 87),
+    "State of share groups, which brokers store": (83, 84, 85, 86, 87),
 }
-"""The APIs of a broker without a row, by what they are about."""
+"""The APIs of a broker without a row, by subject."""
 
 REFUSED_MARK: Final = "<!-- what is refused: made by scripts/generate_docs.py; do not edit -->"
 
 
 def refused() -> str:
-    """Return what a client is refused, by name; raise ValueError where `NOT_OFFERED` is not all of it."""
+    """Return the APIs that are not offered, by name; raise ValueError if `NOT_OFFERED` is incomplete."""
     every = set(api_key_map) - CONTROLLER_APIS
     offered = every & {int(row.api_key) for row in ROWS}
     if sorted(key for keys in NOT_OFFERED.values() for key in keys) != sorted(every - offered):
         raise ValueError(f"`NOT_OFFERED` must have just these: {sorted(every - offered)}")
-    told = f"Clients are offered {len(offered)} of the {len(every)} APIs of a broker of Kafka 4.3.1."
-    lines = [textwrap.fill(f"{told} A request for any other closes its connection:", 120), ""]
+    opening = f"kustos offers clients {len(offered)} of the {len(every)} APIs of a broker of Kafka 4.3.1."
+    lines = [textwrap.fill(f"{opening} A request for any other API closes its connection:", 120), ""]
     for subject, keys in NOT_OFFERED.items():
         names = ", ".join(f"`{api_name(key)}`" for key in keys)
         lines.append(textwrap.fill(f"- **{subject}**: {names}", 120, subsequent_indent="  "))
@@ -239,7 +241,7 @@ def refused() -> str:
 
 
 def readme() -> str:
-    """Return README.md with its list of what is refused."""
+    """Return README.md with its list of APIs that are not offered."""
     before, _, after = README.read_text(encoding="utf-8").split(REFUSED_MARK)
     return f"{before}{REFUSED_MARK}\n\n{refused()}\n\n{REFUSED_MARK}{after}"
 
@@ -257,34 +259,35 @@ def authorization() -> str:
         "Items",
         "Answered by",
         "Checks",
-        "What is not allowed",
+        "If not allowed",
     )
     return page(
         WIDE,
         "# Authorization of each API",
         "<!-- made from `kustos.protocol.rows` and `kustos.protocol.admin_table`; do not edit -->",
-        "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
-        "clients, and a request for it closes the connection.",
-        "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
-        "answers itself are offered whatever upstream has.\n"
+        "This page lists how the guard authorizes each API of Kafka's protocol. An API that is missing here "
+        "is not offered to clients, and a request for it closes the connection.",
+        "- **Versions**: the versions that kustos understands. It offers those that upstream offers too; the "
+        "APIs that kustos answers itself do not depend on upstream.\n"
         "- **Compared in**: the versions in which [tests](../explanation/testing.md) send kustos and Kafka "
         "4.3.1 the same requests, for users with all kinds of rights, and find the same answers and lines of "
         "the audit log, except for the [differences](../explanation/differences-from-kafka.md).\n"
-        "- **Items**: list elements at all depths, and tagged fields, that one request may have; more "
-        "close the connection.\n"
+        "- **Items**: the number of list elements at all depths, and tagged fields, that one request may "
+        "have; a larger request closes the connection.\n"
         "- **Checks**: every operation that may be checked, depending on the request.\n"
-        "- **Refused** means Kafka's code for the type of the resource: `TOPIC_AUTHORIZATION_FAILED`, "
-        "`GROUP_AUTHORIZATION_FAILED`, `CLUSTER_AUTHORIZATION_FAILED`, "
-        "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID`, where the code would reveal that an "
-        "id exists.",
-        "Most rows are steps that one interpreter executes. "
-        f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
-        "listeners have a handler, for what steps cannot express.",
+        "- **Refused** means that the answer has Kafka's code for the type of the resource: "
+        "`TOPIC_AUTHORIZATION_FAILED`, `GROUP_AUTHORIZATION_FAILED`, `CLUSTER_AUTHORIZATION_FAILED`, "
+        "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID` if that code would reveal that an id "
+        "exists.",
+        "Most rows consist of steps that one interpreter executes. "
+        f"{_handlers(ROWS)} rows for clients and {_handlers(ADMIN_ROWS)} rows for admin listeners have a "
+        "handler, because steps cannot express them.",
         "## Listeners for clients",
         table(head, rows_of(ROWS, answered_by, versions_of(CLIENTS))),
         "## Admin listeners",
-        "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
-        "the principal that the Envelope names; an Envelope takes only requests that Kafka forwards.",
+        "`controller.listener.names` lists the admin listeners. The same rows authorize a request in an "
+        "Envelope, for the principal that the Envelope names; an Envelope may contain only requests that "
+        "Kafka forwards.",
         table(head, rows_of(ADMIN_ROWS, lambda _: "kustos", versions_of(ADMINS))),
         "## Not offered",
         refused(),
