@@ -104,14 +104,15 @@ def test_the_request_for_a_token_is_that_of_kafkas_client(case: str, folder: Pat
         }
         file = folder / "client.properties"
         write_properties(file, properties)
-        allowed = [f"-D{JVM}.urls={provider.url}", f"-D{JVM}.files={','.join(map(str, folder.iterdir()))}"]
+        may = {f"{JVM}.urls": provider.url, f"{JVM}.files": ",".join(map(str, folder.iterdir()))}
+        allowed = [f"-D{key}={value}" for key, value in may.items()]
         nowhere = f"{LOOPBACK}:{free_port()}"
         arguments = ("--bootstrap-server", nowhere, "--command-config", str(file), "--list")
         tool = command("org.apache.kafka.tools.AclCommand", *arguments, options=allowed)
         done = subprocess.run(tool, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
         assert provider.requests, done.stdout + done.stderr
         theirs = request_of(provider)
-        settings = ClientSettings.from_properties(nowhere, properties | {f"{JVM}.urls": provider.url})
+        settings = ClientSettings.from_properties(nowhere, properties | may)
         assert settings.sasl is not None
         assert settings.sasl.oauth is not None
         asyncio.run(got(settings.sasl.oauth))

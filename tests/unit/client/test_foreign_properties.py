@@ -65,6 +65,8 @@ def test_logins_by_assertion_are_read(name: str, is_jwt_bearer: bool) -> None:
         ("spring.kafka.admin.ssl.key-password", "ssl.key.password"),
         ("spring.kafka.consumer.properties.ssl.endpoint.identification.algorithm", None),
         ("ssl.ca.location", "ssl.truststore.location"),
+        ("sasl.oauthbearer.grant.type", "sasl.oauthbearer.jwt.retriever.class"),
+        ("sasl.oauthbearer.assertion.private.key.pem", "sasl.oauthbearer.assertion.private.key.file"),
     ],
 )
 def test_a_foreign_key_is_told_kafkas_key(key: str, kafkas: str | None) -> None:

@@ -29,11 +29,12 @@ from kustos.client import AuthenticationFailedError, CannotConnectError, ClientS
 from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings, TokenSource, token_source
 from kustos.client.oauth.tokens import read_answer, token_request
 from kustos.client.refreshed import RefreshRules, refresh_at_ms, retry_pauses_ms
-from testkit.bearer_tokens import without_signature
+from testkit.bearer_tokens import compact, without_signature
 from testkit.certificates import Authority
 from testkit.http_provider import Provider
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+ALLOWED_FILES = "org.apache.kafka.sasl.oauthbearer.allowed.files"
 URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 SECRET = "a:s3cret/ä"
 OPTIONS = {"clientId": "svc", "clientSecret": SECRET, "scope": "kafka read", "extension_traceId": "7"}
@@ -272,7 +273,12 @@ def assertion_keys(url: str, **more: str) -> dict[str, str]:
     return {
         URL_KEY: url,
         ALLOWED: url,
-        **{f"sasl.oauthbearer.assertion.{name.replace('_', '.')}": value for name, value in more.items()},
+        ALLOWED_FILES: ",".join(str(Path(path).absolute()) for name, path in more.items() if "file" in name),
+        **{
+            f"sasl.oauthbearer.assertion.{name.replace('_', '.')}": value
+            for name, value in more.items()
+            if value
+        },
     }
 
 
@@ -340,7 +346,8 @@ async def test_an_assertion_of_a_file_is_the_grant_of_a_jwt_bearer(
     provider: Provider, tmp_path: Path
 ) -> None:
     file = tmp_path / "assertion.jwt"
-    file.write_text("a.b.c\n")
+    given = compact({"sub": "svc"})
+    file.write_text(f"{given}\n")
     retriever = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
     keys = assertion_keys(provider.url, file=str(file)) | {
         "sasl.oauthbearer.jwt.retriever.class": retriever,
@@ -351,26 +358,29 @@ async def test_an_assertion_of_a_file_is_the_grant_of_a_jwt_bearer(
     ((_, _, headers, body),) = provider.requests
     assert "authorization" not in headers
     grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-    assert dict(parse_qsl(body.decode())) == {"grant_type": grant, "assertion": "a.b.c", "scope": "kafka"}
+    assert dict(parse_qsl(body.decode())) == {"grant_type": grant, "assertion": given, "scope": "kafka"}
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"private_key_file": "absent.pem"}, "cannot read `absent.pem`: no such file"),
+        ({"private_key_file": "absent.pem"}, "cannot read `.*/absent.pem`: no such file"),
         ({"private_key_passphrase": "wrong"}, "has no private key in PEM that .* opens"),
         ({"algorithm": "ES256"}, "does not sign with ES256"),
         ({"template_file": __file__}, "is not JSON"),
-        ({"file": __file__}, "holds no JWT"),
+        ({"file": __file__}, "holds no signed JWT"),
     ],
 )
 async def test_an_assertion_that_cannot_be_made_is_told_without_its_secrets(
     provider: Provider, tmp_path: Path, changed: dict[str, str], expected: str
 ) -> None:
     given = {"private_key_file": key_file(tmp_path, RSA), "claim_iss": "x"} | changed
-    keys = assertion_keys(provider.url, **given) | {"sasl.login.retry.backoff.max.ms": "0"}
-    with pytest.raises((AuthenticationFailedError, CannotConnectError), match=expected):
-        await TokenSource(OAuthClientSettings.from_properties(keys, {})).token()
+    keys = assertion_keys(provider.url, **given)
+    found = OAuthClientSettings.from_properties(keys, {})
+    with pytest.raises(SettingsError, match=expected):
+        found.require_usable()
+    with pytest.raises(AuthenticationFailedError, match=expected):
+        await TokenSource(found).token()
     assert provider.requests == []
 
 
@@ -378,10 +388,61 @@ async def test_an_assertion_that_cannot_be_made_is_told_without_its_secrets(
     ("keys", "expected"),
     [
         ({"claim_iss": "x"}, "`sasl.oauthbearer.assertion.private.key.file` is not set"),
-        ({"claim_iss": "x", "private_key_file": "k", "algorithm": "none"}, "is `NONE`, use one of RS256"),
+        (
+            {"claim_iss": "x", "private_key_file": "k", "algorithm": "none"},
+            "is `none`, use `RS256` or `ES256`",
+        ),
+        ({"claim_iss": "x", "private_key_file": "k", "claim_jti_include": "yes"}, "use `true` or `false`"),
+        ({"claim_iss": " ", "private_key_file": "k"}, "`sasl.oauthbearer.assertion.claim.iss` has no value"),
         ({"claim_iss": "x", "private_key_file": "k", "claim_exp_seconds": "x"}, "use a whole number from 0"),
     ],
 )
 def test_a_wrong_setting_of_an_assertion_is_named(keys: dict[str, str], expected: str) -> None:
     with pytest.raises(SettingsError, match=expected):
         OAuthClientSettings.from_properties(assertion_keys("https://x/", **keys), {})
+
+
+RETRIEVER = "org.apache.kafka.common.security.oauthbearer.{}JwtRetriever"
+
+
+@pytest.mark.parametrize(
+    ("url", "retriever", "expected"),
+    [
+        ("https://x/", "File", "needs a `file` URL"),
+        ("file:///x", "JwtBearer", "needs an `https` or `http` URL"),
+        ("file:///x", "ClientCredentials", "needs an `https` or `http` URL"),
+    ],
+)
+def test_a_url_that_its_retriever_cannot_use_is_refused(url: str, retriever: str, expected: str) -> None:
+    keys = assertion_keys(url) | {"sasl.oauthbearer.jwt.retriever.class": RETRIEVER.format(retriever)}
+    with pytest.raises(SettingsError, match=expected):
+        OAuthClientSettings.from_properties(keys, OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["file", "private_key_file", "template_file"])
+def test_a_file_that_is_not_allowed_is_not_read(tmp_path: Path, name: str) -> None:
+    given = {"private_key_file": key_file(tmp_path, RSA), "claim_iss": "x", name: str(tmp_path / "other")}
+    keys = assertion_keys("https://x/", **given)
+    keys[ALLOWED_FILES] = f"/x, {tmp_path / 'assertion.pem'}"
+    with pytest.raises(SettingsError, match=f"`{tmp_path}/other`, which `{ALLOWED_FILES}` does not allow"):
+        OAuthClientSettings.from_properties(keys, {})
+
+
+async def test_a_new_key_signs_the_next_assertion(provider: Provider, tmp_path: Path) -> None:
+    keys = assertion_keys(provider.url, private_key_file=key_file(tmp_path, RSA), claim_iss="x")
+    found = OAuthClientSettings.from_properties(keys, {})
+    for key in (RSA, rsa.generate_private_key(65537, 2048)):
+        key_file(tmp_path, key)
+        await TokenSource(found).token()
+        *_, body = provider.requests[-1]
+        jwt = dict(parse_qsl(body.decode()))["client_assertion"]
+        known = parse_jwks(json.dumps({"keys": [public_jwk(key)]}).encode())
+        assert is_signed_by(known.keys[0], jwt, "RS256")
+
+
+async def test_a_redirect_is_not_followed(provider: Provider) -> None:
+    with Provider() as other:
+        provider.status, provider.headers = 307, {"Location": other.url}
+        with pytest.raises(AuthenticationFailedError, match="HTTP status 307"):
+            await TokenSource(settings(provider.url)).token()
+        assert (len(provider.requests), other.requests) == (1, [])

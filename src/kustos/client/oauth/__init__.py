@@ -2,10 +2,10 @@
 
 from kustos.client.oauth.assertion import AssertionSettings
 from kustos.client.oauth.http import (
+    ALLOWED_FILES_KEY,
     ALLOWED_URLS_KEY,
     EndpointError,
     ProviderEndpoint,
-    allowed_urls,
     checked_url,
 )
 from kustos.client.oauth.keys import (
@@ -16,6 +16,7 @@ from kustos.client.oauth.settings import LOGIN_HANDLER, LOGIN_MODULE, TOKEN_URL_
 from kustos.client.oauth.tokens import TokenSource, token_source
 
 __all__ = [
+    "ALLOWED_FILES_KEY",
     "ALLOWED_URLS_KEY",
     "LOGIN_HANDLER",
     "LOGIN_MODULE",
@@ -27,7 +28,6 @@ __all__ = [
     "ProviderEndpoint",
     "RefreshingKeys",
     "TokenSource",
-    "allowed_urls",
     "checked_url",
     "token_source",
 ]

@@ -22,6 +22,9 @@ from kustos.settings import INT32_MAX, Setting, whole_number
 ALLOWED_URLS_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The setting with the allowed URLs. In Kafka it is a system property of the JVM."""
 
+ALLOWED_FILES_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.files"
+"""The setting with the files that make an assertion. In Kafka it is a system property of the JVM."""
+
 TOTAL_TIMEOUT_FACTOR: Final = 3
 """The whole request takes at most this many times both timeouts, even if bytes arrive slowly."""
 
@@ -187,9 +190,17 @@ def checked_url(text: str, key: str, allowed: frozenset[str]) -> str:
     return url
 
 
-def allowed_urls(text: str) -> frozenset[str]:
-    """Return the URLs of a comma-separated list."""
-    return frozenset(url.strip() for url in text.split(",") if url.strip())
+def checked_file(text: str, key: str, allowed: frozenset[str]) -> Path:
+    """Return the absolute path of a setting; raise `SettingsError` if it is not allowed."""
+    path = Path(text).absolute()
+    if path not in map(Path, allowed):
+        raise SettingsError(f"`{key}` is `{path}`, which `{ALLOWED_FILES_KEY}` does not allow; add it there")
+    return path
+
+
+def allowed_items(text: str) -> frozenset[str]:
+    """Return the URLs or files of a comma-separated list."""
+    return frozenset(item.strip() for item in text.split(",") if item.strip())
 
 
 def _reason(error: BaseException) -> str:

@@ -4,14 +4,13 @@ from typing import Any, Final
 
 from kustos.auth import JaasError, parse_jaas_config
 from kustos.client import LOGIN_GROUPS, LOGIN_MODULES, ClientSettings, ConnectionLimits, SettingsError
-from kustos.client.oauth import ALLOWED_URLS_KEY, LOGIN_HANDLER, TOKEN_URL_KEY
+from kustos.client.oauth import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, LOGIN_HANDLER, TOKEN_URL_KEY
 from kustos.extras import ExtraMissingError
 from kustos.server.settings.jaas import login_module_policy
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.tls import client_tls_declarations
 from kustos.settings import (
-    BOOLEAN,
     TEXT,
     Kind,
     Section,
@@ -48,12 +47,6 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
     ),
     ("sasl.oauthbearer.assertion.claim.sub", TEXT, "Its claim `sub`."),
     ("sasl.oauthbearer.assertion.claim.aud", TEXT, "Its claim `aud`."),
-    (
-        "sasl.oauthbearer.assertion.claim.jti.include",
-        BOOLEAN,
-        "Whether it has a random `jti`. By default not.",
-    ),
-    ("sasl.oauthbearer.assertion.algorithm", one_of("RS256", "ES256"), "How it is signed: `RS256`."),
     ("sasl.oauthbearer.assertion.private.key.file", TEXT, "The private key that signs it, in PEM."),
     ("sasl.oauthbearer.assertion.private.key.passphrase", TEXT, "What opens that key, if it is encrypted."),
     (
@@ -62,11 +55,6 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
         "A JSON file whose members `header` and `payload` have more of both.",
     ),
     ("sasl.oauthbearer.scope", TEXT, "The requested scope. Without it none is requested."),
-    (
-        "sasl.oauthbearer.header.urlencode",
-        BOOLEAN,
-        "Whether id and secret are encoded for URLs in the header, as RFC 6749 says. By default not.",
-    ),
     (
         "sasl.login.callback.handler.class",
         TEXT,
@@ -163,7 +151,8 @@ def client_settings(given: GivenSettings, prefix: str, servers: str) -> ClientSe
     properties = {
         name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
     }
-    properties[ALLOWED_URLS_KEY] = given.texts.get(ALLOWED_URLS_KEY, "")
+    for key in (ALLOWED_URLS_KEY, ALLOWED_FILES_KEY):
+        properties[key] = given.texts.get(key, "")
     protocol: str = given.require(given.table[prefix + "security.protocol"])
     if protocol.startswith("SASL"):
         has_handler = bool(properties.get("sasl.login.callback.handler.class"))
@@ -179,6 +168,8 @@ def client_settings(given: GivenSettings, prefix: str, servers: str) -> ClientSe
         if client.tls is not None:
             # report unusable stores now and not at the first connection
             client.tls.context()
+        if client.sasl is not None and client.sasl.oauth is not None:
+            client.sasl.oauth.require_usable()
     except JaasError as error:
         raise SettingsError(f"`{prefix}sasl.jaas.config`: {error}") from None
     except ExtraMissingError as error:

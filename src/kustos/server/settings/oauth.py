@@ -6,7 +6,13 @@ from typing import Final
 from kustos.auth import OAUTHBEARER, JaasEntry, JaasError
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, load_signatures
 from kustos.client import ClientTls, SettingsError
-from kustos.client.oauth import ALLOWED_URLS_KEY, JwksSettings, ProviderEndpoint, checked_url
+from kustos.client.oauth import (
+    ALLOWED_FILES_KEY,
+    ALLOWED_URLS_KEY,
+    JwksSettings,
+    ProviderEndpoint,
+    checked_url,
+)
 from kustos.extras import ExtraMissingError
 from kustos.server.settings.plugins import SERVER_CALLBACK_HANDLER_CLASS, SIGNED_HANDLER, UNSECURED_HANDLER
 from kustos.server.settings.properties import GivenSettings, listener_key
@@ -48,6 +54,15 @@ ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
     "The URLs that settings of bearer tokens may have, as written there, with commas between them. In Kafka "
     "it is a property of the JVM.",
     since="0.2.0",
+)
+ALLOWED_FILES: Final[Setting[tuple[str, ...]]] = Setting(
+    ALLOWED_FILES_KEY,
+    list_of(),
+    (),
+    "Bearer tokens",
+    "The files that `sasl.oauthbearer.assertion.*` may name, as absolute paths, with commas between them. In "
+    "Kafka it is a property of the JVM.",
+    since="0.3.0",
 )
 
 
