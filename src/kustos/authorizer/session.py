@@ -54,12 +54,15 @@ class DecidingAuthorizer(Protocol):
 
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
-    is_ready: bool
     version: int
     """Increases with every change."""
     searches: int
     """The number of searches for names that were not cached, since the start."""
     index: AclIndex
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether principals that are not super users get answers."""
 
 
 class AuthorizerSession:

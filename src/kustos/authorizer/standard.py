@@ -113,7 +113,7 @@ class StandardAuthorizer:
         _check_super_users(super_users)
         self.super_users = super_users
         self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
-        self.is_ready = False
+        self._is_loaded = self._is_closed = False
         self.version = 0
         self.searches = 0
         """The number of searches by sessions for names that were not cached, since the start."""
@@ -200,9 +200,24 @@ class StandardAuthorizer:
             self._bindings[position] = self._bindings[position].copy()
         return self._bindings[position]
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether principals that are not super users get answers."""
+        return self._is_loaded and not self._is_closed
+
     def complete_initial_load(self) -> None:
-        """Declare the ACLs loaded; from now on all principals get answers."""
-        self.is_ready = True
+        """Declare the ACLs loaded; from now on all principals get answers, unless `close` was called."""
+        self._is_loaded = True
+        self.version += 1
+
+    def suspend(self) -> None:
+        """Answer only super users until `complete_initial_load`: the ACLs differ from the log."""
+        self._is_loaded = False
+        self.version += 1
+
+    def close(self) -> None:
+        """Answer only super users for good, whatever another thread still loads."""
+        self._is_closed = True
         self.version += 1
 
     @property

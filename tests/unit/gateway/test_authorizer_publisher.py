@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,8 @@ from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizer, Stand
 from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.gateway.store import publisher as authorizer_publisher
 from kustos.gateway.store.publisher import AuthorizerPublisher
-from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage, free
+from kustos.metadata.image.maps import BUCKETS, FrozenMap
 from testkit.protocol.random_requests import allow
 from testkit.waiting import wait_until
 
@@ -184,8 +185,8 @@ async def test_acls_that_cannot_be_loaded_deny_everything(gate: Gate) -> None:
     gate.open.set()
     publisher.publish_snapshot(image("old"))
     await settled(publisher)
-    unfit: Any = SimpleNamespace(acls={1: "no ACL"}, offset=9)
-    publisher.publish_snapshot(unfit)
+    unfit: Any = {1: "no ACL"}
+    publisher.publish_snapshot(MetadataImage(offset=9, acls=unfit))
     await settled(publisher)
     with pytest.raises(AuthorizerNotReadyError):
         may_read(authorizer, "old")
@@ -200,6 +201,99 @@ async def test_the_garbage_collector_is_restored(gate: Gate) -> None:
     gate.open.set()
     await settled(publisher)
     assert gc.isenabled()
+
+
+async def test_an_authorizer_closed_during_preparation_denies_for_good(gate: Gate) -> None:
+    authorizer, publisher = published()
+    gate.open.set()
+    publisher.publish_snapshot(image("old"))
+    await settled(publisher)
+    gate.open.clear()
+    gate.entered.clear()
+    publisher.publish_snapshot(image("new", offset=9))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    publisher.close()
+    gate.open.set()
+    await asyncio.to_thread(wait_until, lambda: not publisher._tasks, what="the end of the preparation")
+    # another thread may have been about to publish
+    publisher.publish_snapshot(image("newer", offset=10))
+    publisher.publish_delta(added(11, "more"))
+    await asyncio.to_thread(wait_until, lambda: not publisher._tasks, what="the end of the preparation")
+    for name in ("old", "new", "newer", "more"):
+        with pytest.raises(AuthorizerNotReadyError):
+            may_read(authorizer, name)
+
+
+async def test_closing_interrupts_the_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorizer_publisher, "LOADED_AT_ONCE_MAX", 0)
+    taken, go_on = threading.Event(), threading.Event()
+    seen: list[UUID] = []
+
+    class Slow(dict[UUID, Any]):
+        def items(self) -> Any:
+            for item in super().items():
+                seen.append(item[0])
+                yield item
+                taken.set()
+                assert go_on.wait(30)
+
+    _, publisher = published()
+    publisher.publish_snapshot(MetadataImage(offset=7, acls=Slow(image("a", "b", "c").acls)))
+    assert await asyncio.to_thread(taken.wait, 30)
+    publisher.close()
+    go_on.set()
+    await asyncio.to_thread(wait_until, lambda: not publisher._tasks, what="the end of the preparation")
+    assert len(seen) == 2
+
+
+async def test_the_offset_stays_before_a_change_that_failed(gate: Gate) -> None:
+    authorizer, publisher = published()
+    gate.open.set()
+    publisher.publish_snapshot(image("old"))
+    await settled(publisher)
+    twice = AclAdded(UUID(int=8), allow(TOPIC, "twice", READ))
+    publisher.publish_delta(MetadataDelta(8, 1, (twice, twice)))
+    publisher.publish_delta(added(9, "later"))
+    await asyncio.sleep(0)
+    assert publisher.offset == 7
+    publisher.publish_snapshot(image("whole", offset=10))
+    await settled(publisher)
+    assert may_read(authorizer, "whole")
+    assert publisher.offset == 10
+
+
+async def test_the_event_loop_frees_no_acls(gate: Gate) -> None:
+    """Freeing a million of them takes seconds in which no other thread runs."""
+    freed: list[int] = []
+
+    class Id(UUID):
+        def __del__(self) -> None:
+            freed.append(threading.get_ident())
+
+    _, publisher = published()
+    gate.open.set()
+    entries = ((Id(int=number), allow(TOPIC, f"topic-{number}", READ)) for number in range(2_000))
+    publisher.publish_snapshot(MetadataImage(offset=7, acls=FrozenMap(entries)))
+    await settled(publisher)
+    assert len(freed) == 2_000
+    assert threading.get_ident() not in freed
+
+
+def test_a_map_is_freed_piece_by_piece() -> None:
+    freed: list[int] = []
+
+    class Value:
+        def __del__(self) -> None:
+            freed.append(len(pieces))
+
+    kept = FrozenMap((number, Value()) for number in range(BUCKETS * 2))
+    pieces = kept.pieces()
+    free(pieces[:])
+    assert freed == []
+    del kept
+    free(pieces)
+    # some of the values with each piece
+    assert sorted(Counter(freed)) == list(range(BUCKETS))
 
 
 def test_dismantling_the_old_index_leaves_the_new_one_intact() -> None:

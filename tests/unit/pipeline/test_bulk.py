@@ -106,8 +106,7 @@ def test_a_change_is_in_force_with_the_next_table() -> None:
     assert set(bulk.authorize(table)["result"].to_pylist()) == {"DENIED"}
     authorizer.reconfigure(super_users=frozenset({"User:alice"}), allow_everyone_if_no_acl_found=False)
     assert set(bulk.authorize(table)["result"].to_pylist()) == {"ALLOWED"}
-    authorizer.is_ready = False
-    authorizer.version += 1
+    authorizer.suspend()
     assert set(bulk.authorize(table_of(("User:bob", *QUESTION[1:])))["result"].to_pylist()) == {"ERROR"}
 
 

@@ -2,30 +2,107 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
-from kustos.acl import AclOperation, ResourceType
-from kustos.authorizer import StandardAuthorizerPlugin
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizerPlugin
 from kustos.gateway.quorum import StalenessGate
-from kustos.gateway.store import AuthorizerPublisher
-from kustos.gateway.workers.messages import Current, LogBatch, SnapshotBatch, encode
+from kustos.gateway.store import AuthorizerPublisher, publisher
+from kustos.gateway.workers.messages import Current, Fence, LogBatch, SnapshotBatch, encode
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import acl_record
 from kustos.metadata.log import MetaProperties, snapshot_pieces
-from kustos.metadata.records import encode_record
+from kustos.metadata.records import RemoveAccessControlEntryRecord, decode_record, encode_record
 from kustos.runtime import SystemClock
+from kustos.server.authorization.authorization import StandardAuthorization
+from kustos.server.node import Node
 from kustos.server.workers.process import WorkerNode, _waits_for_writer
 from kustos.wire import encoded_batch_of
 from testkit.protocol.random_requests import allow
+from testkit.waiting import wait_until
 
 
-def batch(offset: int) -> LogBatch:
-    """Return the batch of one ACL."""
-    binding = allow(ResourceType.TOPIC, f"topic-{offset}", AclOperation.READ)
-    record = encode_record(acl_record(UUID(int=offset + 1), binding))
-    return LogBatch(encoded_batch_of(offset, 1, 0, [record]))
+def creation(number: int) -> bytes:
+    """Return the record of an ACL."""
+    binding = allow(ResourceType.TOPIC, f"topic-{number}", AclOperation.READ)
+    return encode_record(acl_record(UUID(int=number + 1), binding))
+
+
+def batch(offset: int, *values: bytes) -> LogBatch:
+    """Return a batch whose last record has this offset, by default of one ACL."""
+    records = list(values or (creation(offset),))
+    return LogBatch(encoded_batch_of(offset - len(records) + 1, 1, 0, records))
+
+
+class FollowingWorker(WorkerNode):
+    """A worker that holds no ACLs beside its index, without listeners."""
+
+    def __init__(self, *acls: int) -> None:
+        super().__init__(1, 1)
+        self.link._store = WorkerStore(MetaProperties("cluster", 1), TokenRules())
+        self.authorization = StandardAuthorization(self.link, self._decided, None)
+        gateway = SimpleNamespace(close=lambda: None)
+        self.node = cast("Node", SimpleNamespace(authorization=self.authorization, gateway=gateway))
+        records = [decode_record(creation(each)) for each in acls]
+        self.told(*(SnapshotBatch(0, 1, each) for each in snapshot_pieces(records, epoch=1, timestamp_ms=0)))
+        self.authorization.load()
+        self.link.store.complete()
+        self.link._is_reporting = True
+
+    def told(self, *messages: object) -> None:
+        """Take messages of the writer."""
+        self.link._channel.data_received(b"".join(map(encode, messages)))
+
+    def may_read(self, number: int) -> bool:
+        """Return whether a user may read the topic of this number."""
+        decider = self.authorization.decider(KafkaPrincipal("User", "alice"), "10.0.0.1")
+        return decider.decide(AclOperation.READ, ResourceType.TOPIC, f"topic-{number}").allowed
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [creation(0)],
+        [creation(7), creation(7)],
+        [encode_record(RemoveAccessControlEntryRecord(UUID(int=99)))],
+        [creation(7), encode_record(RemoveAccessControlEntryRecord(UUID(int=99)))],
+    ],
+    ids=["an id that is there", "an id twice", "an unknown id", "an unknown id after a new one"],
+)
+async def test_a_worker_denies_and_reports_nothing_more_after_a_change_that_cannot_be(
+    records: list[bytes],
+) -> None:
+    worker = FollowingWorker(0)
+    worker.told(batch(0, creation(1)))
+    await asyncio.sleep(0)
+    assert worker.may_read(0)
+    assert worker.may_read(1)
+    worker.told(batch(len(records), *records), batch(len(records) + 1, creation(2)))
+    await asyncio.sleep(0)
+    for number in range(3):
+        with pytest.raises(AuthorizerNotReadyError):
+            worker.may_read(number)
+    # so the writer fences this worker and starts another one
+    assert worker.applied() == worker.link._reported == 0
+
+
+async def test_a_fenced_worker_denies_although_acls_are_still_being_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = FollowingWorker(0)
+    assert worker.may_read(0)
+    monkeypatch.setattr(publisher, "LOADED_AT_ONCE_MAX", 0)
+    replacement = [decode_record(creation(each)) for each in (0, 1)]
+    worker.told(*(SnapshotBatch(9, 2, e) for e in snapshot_pieces(replacement, epoch=2, timestamp_ms=0)))
+    await asyncio.to_thread(wait_until, lambda: worker.link.store.last_offset == 8, what="the snapshot")
+    worker.told(Fence("late"))
+    await asyncio.to_thread(wait_until, lambda: not worker.authorization.publisher._tasks, what="the end")
+    with pytest.raises(AuthorizerNotReadyError):
+        worker.may_read(0)
 
 
 async def test_metadata_is_current_although_each_read_brings_it_together_with_a_change() -> None:

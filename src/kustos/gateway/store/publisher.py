@@ -8,11 +8,18 @@ from typing import Final, TypeVar
 
 import structlog
 
-from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin, dismantle, prepared, put_in_force
+from kustos.authorizer import (
+    AuthorizerError,
+    StandardAuthorizer,
+    StandardAuthorizerPlugin,
+    dismantle,
+    prepared,
+    put_in_force,
+)
 from kustos.client import one_shot
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata import MetadataError
-from kustos.metadata.image import AclAdded, AclIdRemoved, AclRemoved, MetadataDelta, MetadataImage
+from kustos.metadata.image import AclAdded, AclIdRemoved, AclRemoved, MetadataDelta, MetadataImage, free
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -144,7 +151,18 @@ class AuthorizerPublisher:
         task.add_done_callback(self._tasks.discard)
 
     async def _replace(self, load: "_Load") -> None:
-        """Prepare the ACLs on another thread, put them in force, and free the old ones on that thread."""
+        """Put the ACLs in force, and free on another thread what is no longer needed, piece by piece."""
+        # the image may be the last one that has the ACLs
+        pieces = load.image.pieces()
+        old = await self._put_in_force(load)
+        del load
+        with short_switch_interval():
+            if old is not None:
+                await asyncio.to_thread(dismantle, old)
+            await asyncio.to_thread(free, pieces)
+
+    async def _put_in_force(self, load: "_Load") -> StandardAuthorizer | None:
+        """Prepare the ACLs on another thread and put them in force; return what is to be dismantled."""
         authorizer = self._authorizer
         try:
             with _undisturbed():
@@ -160,19 +178,23 @@ class AuthorizerPublisher:
                 for delta in load.waiting:
                     self._apply(delta)
         except LoadInterruptedError:
-            return
+            return None
         except Exception as error:  # noqa: BLE001 - any error must deny: the log's ACLs are not in force
             self._load = None
             self._deny_all(error, load.image.offset)
             self._plugin.complete_initial_load(error)
-            return
+            return None
+        else:
+            return fresh
         finally:
             load.interrupted = True
             load.ended.set()
-        # its image may be the last one that has the ACLs
-        del load
-        with short_switch_interval():
-            await asyncio.to_thread(dismantle, fresh)
+
+    def close(self) -> None:
+        """Deny for good, and stop loading ACLs; on the event loop."""
+        self._authorizer.close()
+        if self._load is not None:
+            self._load.interrupted = True
 
     def publish_delta(self, delta: MetadataDelta) -> None:
         """Apply the changes, in order, on the event loop; first wait until ACLs being loaded are in force."""
@@ -195,8 +217,9 @@ class AuthorizerPublisher:
             taken.set()
 
     def _apply(self, delta: MetadataDelta) -> None:
-        if delta.last_offset <= self.offset:
-            # a newer set of ACLs already contains it
+        if delta.last_offset <= self.offset or not self._authorizer.is_ready:
+            # a newer set of ACLs already contains it, or an earlier change failed: decisions do not follow
+            # the log any more, and the offset must not say that they do
             return
         try:
             for change in delta.changes:
@@ -212,8 +235,7 @@ class AuthorizerPublisher:
 
     def _deny_all(self, error: Exception, offset: int) -> None:
         """Deny everything from now on: the authorizer no longer agrees with the log."""
-        self._authorizer.is_ready = False
-        self._authorizer.version += 1
+        self._authorizer.suspend()
         known = isinstance(error, AuthorizerError)
         LOG.critical(
             "the authorizer differs from the metadata log and denies everything, restart this node",

@@ -24,6 +24,7 @@ from kustos.metadata.image.image import (
     records_at,
     scram_record,
 )
+from kustos.metadata.image.maps import free
 from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "ScramKey",
     "acl_record",
     "binding_of",
+    "free",
     "image_of",
     "records_at",
     "scram_record",

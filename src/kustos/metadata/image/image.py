@@ -78,6 +78,11 @@ class MetadataImage:
         for (resource_type, resource_name, name), value in self.configs.items():
             yield ConfigRecord(resource_type, resource_name, name, value)
 
+    def pieces(self) -> list[object]:
+        """Return what holds the entries, for `free`: the caller drops the image and then the pieces."""
+        maps = (self.acls, self.acl_ids, self.scram_credentials, self.delegation_tokens, self.configs)
+        return [piece for each in maps if isinstance(each, FrozenMap) for piece in each.pieces()]
+
     def same_state(self, other: "MetadataImage") -> bool:
         """Return whether both have the same state, offsets aside."""
         return (

@@ -56,6 +56,20 @@ class _Bucketed(Mapping[K, V]):
         """Return the values."""
         return _Values(self)
 
+    def pieces(self) -> list[object]:
+        """Return what holds the entries, for `free`."""
+        return list(self._buckets)
+
+
+def free(pieces: list[object]) -> None:
+    """Drop the pieces of maps that the caller no longer references, one at a time.
+
+    Dropping the last reference to a map with a million entries holds the interpreter for a second or two.
+    Between two pieces another thread can take it. Maps that others still use stay intact.
+    """
+    while pieces:
+        pieces.pop()
+
 
 class _Items(ItemsView[K, V]):
     _mapping: _Bucketed[K, V]

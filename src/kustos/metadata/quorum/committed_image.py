@@ -17,6 +17,7 @@ from kustos.metadata.image import (
     ImageBuilder,
     MetadataDelta,
     MetadataImage,
+    free,
 )
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches
@@ -92,8 +93,10 @@ class CommittedImage:
 
     def forget_acls(self) -> None:
         """Hold no ACLs until the image is replaced: a publisher has them."""
+        pieces = self.image.pieces()
         self._builder.forget_acls()
         self.image = self._builder.build(self.image.offset, self.image.epoch)
+        free(pieces)
 
     def replace(self, fetched: SnapshotFetched) -> MetadataImage:
         """Replace everything by a snapshot; raise `MetadataError` if it is invalid."""
@@ -106,8 +109,10 @@ class CommittedImage:
     def take_over(self, load: SnapshotLoad, snapshot_id: SnapshotId) -> MetadataImage:
         """Replace everything by the state of a whole snapshot; raise `MetadataError` if it is invalid."""
         builder = load.finished()
+        pieces = self.image.pieces()
         self._builder, self._changes, self._batches = builder, (), ()
         self.image = builder.build(snapshot_id.end_offset - 1, snapshot_id.epoch)
+        free(pieces)
         return self.image
 
 

@@ -111,6 +111,10 @@ class StandardAuthorization:
         """Follow the log from its present state."""
         self._store.add_publisher(self.publisher)
 
+    def close(self) -> None:
+        """Deny for good."""
+        self.publisher.close()
+
 
 class CustomAuthorization:
     """A custom authorizer; the ACLs of the metadata log are not used."""

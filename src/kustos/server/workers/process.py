@@ -126,8 +126,7 @@ class WorkerNode:
             return
         authorization = self.node.authorization
         if isinstance(authorization, StandardAuthorization):
-            authorization.authorizer.standard.is_ready = False
-            authorization.authorizer.standard.version += 1
+            authorization.close()
         self.node.gateway.close()
 
     async def drain(self) -> None:
