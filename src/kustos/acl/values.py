@@ -17,13 +17,20 @@ class AclValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPrincipal:
-    """A principal: a type and a name. As in Kafka, the token flag is not part of the identity."""
+    """A principal: a type and a name. As in Kafka, the token flag is not part of the identity.
+
+    `groups` are the names of the groups of a client, each once. The ACLs of `Group:` and such a name apply to
+    the client too, which Kafka does not offer. The groups are not part of the identity either, because they
+    may change while the client is connected.
+    """
 
     USER_TYPE: ClassVar[str] = "User"
+    GROUP_TYPE: ClassVar[str] = "Group"
 
     principal_type: str
     name: str
     token_authenticated: bool = field(default=False, compare=False)
+    groups: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -38,6 +45,11 @@ class KafkaPrincipal:
 
     def __str__(self) -> str:
         return f"{self.principal_type}:{self.name}"
+
+    @property
+    def group_texts(self) -> tuple[str, ...]:
+        """The groups as ACLs name them."""
+        return tuple([f"{self.GROUP_TYPE}:{name}" for name in self.groups])
 
 
 ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")

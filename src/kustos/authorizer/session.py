@@ -1,4 +1,4 @@
-"""Decisions for one principal on one host: the hot path of the gateway.
+"""Decisions for one principal, with its groups, on one host: the hot path of the gateway.
 
 For each name, a session caches the cell with all entries for it: every operation is then one test of the
 cell's bits. The cache is valid for one version of the index. Every question compares versions first, so an
@@ -13,7 +13,7 @@ from kustos.authorizer.index.by_type import PROBED_NAME, decide_by_type
 from kustos.authorizer.index.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
 from kustos.authorizer.index.index import AclIndex, PrincipalNode
 from kustos.authorizer.index.prefixes import PrefixCell
-from kustos.authorizer.index.views import Find, find_in_both, find_or_everything
+from kustos.authorizer.index.views import Find, find_in_all, find_or_everything
 from kustos.authorizer.spi.values import (
     AuthorizationResult,
     AuthorizerNotReadyError,
@@ -66,7 +66,7 @@ class DecidingAuthorizer(Protocol):
 
 
 class AuthorizerSession:
-    """Decides for one principal on one host, always with the newest index.
+    """Decides for one principal, with its groups, on one host, always with the newest index.
 
     Created by `StandardAuthorizer.session`. Not thread-safe: one event loop decides and applies changes.
     """
@@ -75,6 +75,7 @@ class AuthorizerSession:
         "_authorizer",
         "_default",
         "_find",
+        "_groups",
         "_is_super_user",
         "_known",
         "_names",
@@ -94,6 +95,7 @@ class AuthorizerSession:
         self.host = host
         # the principal of an ACL is split at its first colon, so a type that contains a colon never matches
         self._principal_text = "" if ":" in principal.principal_type else str(principal)
+        self._groups = principal.group_texts
         self._authorizer = authorizer
         self._version = -1
         self._is_super_user = False
@@ -161,8 +163,8 @@ class AuthorizerSession:
         decision = self.decide(operation, resource_type, PROBED_NAME)
         if decision.allowed:
             return decision
-        own, every = self._nodes(resource_type)
-        return decide_by_type(own, every, operation, self.host) or DEFAULT_DENY
+        nodes = self._nodes(resource_type)
+        return decide_by_type(nodes, operation, self.host, self._groups) or DEFAULT_DENY
 
     def _turn_to(self, resource_type: ResourceType) -> None:
         """Make the view of a resource type the current one: consecutive questions usually have the same
@@ -178,31 +180,32 @@ class AuthorizerSession:
         self._type = resource_type
 
     def _view(self, resource_type: ResourceType) -> View:
-        own, every = self._nodes(resource_type)
+        nodes = [node for node in self._nodes(resource_type) if node is not None]
         if not self._is_super_user and self._authorizer.allow_everyone_if_no_acl_found:
-            find = find_in_both(own, every, self.host)
+            find = find_in_all(nodes, self.host)
             return (
                 {},
                 find_or_everything(find, self._authorizer.index, resource_type, EVERYTHING),
                 NO_PREFIXES,
             )
-        only = own or every
-        if only is None:
-            return {}, None, NO_PREFIXES
-        if (own is None or every is None) and only.wildcard is None:
+        if len(nodes) == 1 and nodes[0].wildcard is None:
+            [only] = nodes
             if not only.prefixes.by_name:
                 # the index itself is as fast as a cache; sessions only read it
                 return cast("dict[str, Cell]", only.literals), None, NO_PREFIXES
             if not only.literals:
                 return {}, None, only.prefixes.linked()
-        return {}, find_in_both(own, every, self.host), NO_PREFIXES
+        return {}, find_in_all(nodes, self.host), NO_PREFIXES
 
-    def _nodes(self, resource_type: ResourceType) -> tuple[PrincipalNode | None, PrincipalNode | None]:
-        """Return the nodes of the principal and of `User:*`."""
+    def _nodes(self, resource_type: ResourceType) -> tuple[PrincipalNode | None, ...]:
+        """Return the nodes of the principal, of `User:*` and of the groups, in this order."""
         if self._is_super_user:
-            return None, None
+            return ()
         index = self._authorizer.index
-        return index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type)
+        own, every = index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type)
+        if not self._groups:
+            return own, every
+        return own, every, *[index.nodes(group).get(resource_type) for group in self._groups]
 
     def _refresh(self) -> None:
         """Clear caches that a change may have affected; while the authorizer is not ready, the next question

@@ -5,7 +5,8 @@ authorizer in the tests states them as plainly as possible):
 
 1. a super user may do everything, even before the ACLs are loaded
 2. until the ACLs are loaded, no other principal gets an answer
-3. an ACL matches by principal (itself or `User:*`), host, resource and operation
+3. an ACL matches by principal (itself or `User:*`), host, resource and operation; the ACLs of a client's
+   groups match too, which Kafka does not offer
 4. any matching DENY denies
 5. else any matching ALLOW allows, including the operations that it implies
 6. else `allow.everyone.if.no.acl.found` decides, unless an ACL of any principal names the resource
@@ -122,7 +123,7 @@ class StandardAuthorizer:
         self._bindings = no_bindings()
         # shards that a listing may still read are copied before a change
         self._lent: set[int] = set()
-        self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
+        self._sessions: dict[tuple[str, str, tuple[str, ...], str], AuthorizerSession] = {}
 
     @classmethod
     def of(
@@ -255,7 +256,7 @@ class StandardAuthorizer:
 
     def _kept_session(self, context: AuthorizableRequestContext) -> AuthorizerSession:
         principal = context.principal
-        key = (principal.principal_type, principal.name, context.host)
+        key = (principal.principal_type, principal.name, principal.groups, context.host)
         session = self._sessions.get(key)
         if session is None:
             session = self.session(principal, context.host)

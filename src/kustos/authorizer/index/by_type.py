@@ -1,8 +1,8 @@
 """Decides whether a principal may perform an operation on at least one resource of a type.
 
-Kafka's default `authorizeByResourceType` scans all ACLs several times; this module reads only the two nodes
-of the principal and of `User:*`, and caches the answer until one of them changes. Operations match exactly or
-by ALL, without implication.
+Kafka's default `authorizeByResourceType` scans all ACLs several times; this module reads only the nodes of
+the principal, of `User:*` and of the groups, and caches the answer until one of them changes. Operations
+match exactly or by ALL, without implication.
 """
 
 from typing import Final
@@ -21,28 +21,29 @@ KEPT_ANSWERS_MAX: Final = 256
 
 
 def decide_by_type(
-    own: PrincipalNode | None, every: PrincipalNode | None, operation: AclOperation, host: str
+    nodes: tuple[PrincipalNode | None, ...], operation: AclOperation, host: str, groups: tuple[str, ...]
 ) -> Decision | None:
     """Return the decision and an ACL that is its reason, None if no ACL allows.
 
-    `own` is the node of the principal on the type, `every` the node of `User:*`.
+    `nodes` are the nodes on the type of the principal, of `User:*`, and of its `groups`; the first one keeps
+    the answer, for this principal and others with the same groups.
     """
-    keeper = own or every
-    if keeper is None:
+    existing = tuple([node for node in nodes if node is not None])
+    if not existing:
         return None
-    stamps = (0 if own is None else own.stamp, 0 if every is None else every.stamp)
+    keeper = existing[0]
+    stamps = tuple([0 if node is None else node.stamp for node in nodes])
     if keeper.by_type is None or len(keeper.by_type) >= KEPT_ANSWERS_MAX:
         keeper.by_type = {}
-    known = keeper.by_type.get((operation, host))
+    known = keeper.by_type.get((operation, host, groups))
     if known is None or known[0] != stamps:
-        nodes = tuple([node for node in (own, every) if node is not None])
-        known = (stamps, ByTypeQuestion(operation, host, nodes).answer())
-        keeper.by_type[operation, host] = known
+        known = (stamps, ByTypeQuestion(operation, host, existing).answer())
+        keeper.by_type[operation, host, groups] = known
     return known[1]
 
 
 class ByTypeQuestion:
-    """One operation, checked in a principal's node and the node of `User:*` for one client host."""
+    """One operation, checked in the nodes that apply to one client, for its host."""
 
     __slots__ = ("_allowed", "_denied", "_denying_nodes", "_host", "_nodes", "_operations")
 

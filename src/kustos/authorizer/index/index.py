@@ -32,6 +32,9 @@ from kustos.authorizer.spi.values import Decision, DuplicateAclIdError, InvalidA
 
 _Key = TypeVar("_Key")
 
+ByTypeKey = tuple[AclOperation, str, tuple[str, ...]]
+"""An operation on any resource of a type, the client's host, and the client's groups."""
+
 
 class Coverage:
     """The number of entries of all principals on each resource: Kafka's "has ACLs", used only by
@@ -79,7 +82,7 @@ class PrincipalNode:
         self.prefixes = PrefixTable()
         self.wildcard: PatternCell | None = None
         self.stamp = 0
-        self.by_type: dict[tuple[AclOperation, str], tuple[tuple[int, int], Decision | None]] | None = None
+        self.by_type: dict[ByTypeKey, tuple[tuple[int, ...], Decision | None]] | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -50,29 +50,29 @@ class LiteralAndPrefix(Cell):
 
 
 class Pair(Cell):
-    """The cells of one principal and of `User:*` for a name, on one host."""
+    """The cells of two principals for a name, on one host; one of them may be a pair."""
 
-    __slots__ = ("_every", "_name", "_own")
+    __slots__ = ("_first", "_name", "_second")
 
-    def __init__(self, own: Cell, every: Cell, name: str) -> None:
-        self.mask = own.mask | every.mask
+    def __init__(self, first: Cell, second: Cell, name: str) -> None:
+        self.mask = first.mask | second.mask
         self.sole = None
         self._decisions = None
-        self._own = own
-        self._every = every
+        self._first = first
+        self._second = second
         self._name = name
 
     def decide(self, bit: int) -> Decision:
         """Return the decision for a set bit of the mask."""
-        own, every = self._own, self._every
-        if not every.mask & bit:
-            return own.sole or own.decide(bit)
-        if not own.mask & bit:
-            return every.sole or every.decide(bit)
+        first, second = self._first, self._second
+        if not second.mask & bit:
+            return first.sole or first.decide(bit)
+        if not first.mask & bit:
+            return second.sole or second.decide(bit)
         return super().decide(bit)
 
     def _decision(self, bit: int) -> Decision:
-        return first_of(self._own.decide(bit), self._every.decide(bit), self._name)
+        return first_of(self._first.decide(bit), self._second.decide(bit), self._name)
 
 
 def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOrder]:
@@ -84,10 +84,10 @@ def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOr
     return in_wildcard_section, -len(pattern.name), pattern.pattern_type, entry_order(binding)
 
 
-def first_of(own: Decision, every: Decision, name: str) -> Decision:
+def first_of(one: Decision, other: Decision, name: str) -> Decision:
     """Return the decision that Kafka's scan reports for two equal results: the first DENY, the last ALLOW."""
-    mine, theirs = own.rule.binding, every.rule.binding
-    if mine is None or theirs is None:
-        return own
-    is_mine_first = visit_order(mine, name) < visit_order(theirs, name)
-    return own if is_mine_first is not own.allowed else every
+    binding, other_binding = one.rule.binding, other.rule.binding
+    if binding is None or other_binding is None:
+        return one
+    is_visited_first = visit_order(binding, name) < visit_order(other_binding, name)
+    return one if is_visited_first is not one.allowed else other

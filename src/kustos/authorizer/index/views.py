@@ -4,7 +4,7 @@ A session creates a view for one version of the index and drops it with that ver
 not depend on the name are computed once, such as the cell of `*` for the host.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kustos.acl import WILDCARD, ResourceType
 from kustos.authorizer.index.cells import HOSTED, NOTHING, Cell
@@ -67,23 +67,23 @@ class NodeView:
         return Joint(views, mask) if views else NOTHING
 
 
-def find_in_both(own: PrincipalNode | None, every: PrincipalNode | None, host: str) -> Find | None:
-    """Return a function that finds the cells of a principal and of `User:*` on a host.
-
-    None if neither has entries.
-    """
-    finds = [NodeView(node, host).find for node in (own, every) if node is not None]
-    if not finds:
+def find_in_all(nodes: Sequence[PrincipalNode], host: str) -> Find | None:
+    """Return a function that finds the cells of these nodes on a host, None if there are no nodes."""
+    if not nodes:
         return None
-    if len(finds) == 1:
-        return finds[0]
-    find_own, find_every = finds
+    first, *others = [NodeView(node, host).find for node in nodes]
+    if not others:
+        return first
 
     def find(name: str) -> Cell:
-        mine, theirs = find_own(name), find_every(name)
-        if mine is NOTHING or theirs is NOTHING:
-            return theirs if mine is NOTHING else mine
-        return Pair(mine, theirs, name)
+        cell = first(name)
+        for find_other in others:
+            other = find_other(name)
+            if cell is NOTHING:
+                cell = other
+            elif other is not NOTHING:
+                cell = Pair(cell, other, name)
+        return cell
 
     return find
 
