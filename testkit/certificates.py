@@ -107,6 +107,7 @@ class Authority:
         address: str | None = LOOPBACK,
         ends: datetime | None = None,
         usages: Iterable[x509.ObjectIdentifier] = (),
+        uris: Iterable[str] = (),
     ) -> Holder:
         """Return a key with a certificate for this common name (or whole subject), by default of loopback."""
         own = key or ec.generate_private_key(ec.SECP256R1())
@@ -117,6 +118,7 @@ class Authority:
         )
         builder = _builder(subject, self.certificate.subject, own, ends or datetime.now(UTC) + DAY)
         names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
+        names += [x509.UniformResourceIdentifier(uri) for uri in uris]
         if address is not None:
             names.append(x509.IPAddress(IPv4Address(address)))
         if names:

@@ -26,9 +26,13 @@ ANSWER_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
-    """What a test chooses: clients with their secrets, and what their tokens have."""
+    """What a test chooses: clients with their secrets, and what their tokens have.
+
+    `claims` are further claims in the tokens of a client.
+    """
 
     clients: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     audience: str = "kafka"
     lifetime_s: int = 3600
     algorithm: str = "RS256"
@@ -66,6 +70,7 @@ class IdentityProvider:
         given = {
             "port": self.port,
             "clients": dict(settings.clients),
+            "claims": {client: dict(claims) for client, claims in settings.claims.items()},
             "jwks": {"keys": [self._key()]},
             "audience": settings.audience,
             "lifetimeS": settings.lifetime_s,

@@ -145,7 +145,7 @@ class RunningGateway:
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Any:
         self.hosts.append(host)
-        return self.authorizer.session(KafkaPrincipal("User", "alice"), host)
+        return self.authorizer.session(KafkaPrincipal("User", "alice", groups=principal.groups), host)
 
     def machine(self, _host: str) -> SaslServerMachine | None:
         if self.sasl is None:

@@ -1,5 +1,6 @@
 // An OpenID provider on loopback: client credentials become JWT access tokens. Its settings are JSON in the
-// environment, so that no secret stands on a command line: {port, clients, jwks, audience, lifetimeS, algorithm}.
+// environment, so that no secret stands on a command line: {port, clients, claims, jwks, audience, lifetimeS,
+// algorithm}; `claims` are further claims in the tokens of each client.
 import Provider from 'oidc-provider';
 
 const given = JSON.parse(process.env.KUSTOS_TEST_PROVIDER);
@@ -16,6 +17,7 @@ const provider = new Provider(issuer, {
     id_token_signed_response_alg: given.algorithm,
   })),
   jwks: given.jwks,
+  extraTokenClaims: (_context, token) => given.claims[token.clientId],
   scopes: ['kafka'],
   features: {
     clientCredentials: { enabled: true },

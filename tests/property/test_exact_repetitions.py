@@ -220,7 +220,7 @@ def test_reauthentication_drops_the_kept_plans() -> None:
     driver = Driver(model(), acls_of_group())
     driver.run(heartbeat(1))
     assert driver.guard.plan_of(heartbeat(2)) is not None
-    driver.guard.renew(driver.guard.context_of)
+    driver.guard.renew(driver.guard.context_of, None)
     assert driver.guard.plan_of(heartbeat(2)) is None
 
 

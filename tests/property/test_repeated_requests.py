@@ -145,7 +145,7 @@ def test_reauthentication_drops_the_kept_plans() -> None:
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))]))
     frame = produce(9, 2, [(ALLOWED[0], 0, records(7))])
     assert driver.guard.plan_of(frame) is not None
-    driver.guard.renew(driver.guard.context_of)
+    driver.guard.renew(driver.guard.context_of, None)
     assert driver.guard.plan_of(frame) is None
 
 

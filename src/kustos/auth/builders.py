@@ -7,20 +7,25 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
 from kustos.auth.errors import NoMatchingRuleError, PrincipalBuilderError, SaslAuthenticationError
+from kustos.auth.groups import GroupError, checked_groups
 from kustos.auth.mechanisms.base import Proven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationContext:
-    """The facts about an authenticated connection. `client_address` is written as in Java."""
+    """The facts about an authenticated connection. `client_address` is written as in Java.
+
+    `groups` are the groups of the client, as the settings find them in its token or certificate.
+    """
 
     listener_name: str
     client_address: str
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,8 @@ class KafkaPrincipalBuilder(ABC):
 
     @abstractmethod
     def build(self, context: AuthenticationContext) -> KafkaPrincipal:
-        """Return the principal; an exception closes the connection. All clients wait during this call."""
+        """Return the principal, with its groups; an exception closes the connection. All clients wait during
+        this call."""
 
 
 class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
@@ -72,11 +78,11 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
         """Return the principal; raise `NoMatchingRuleError` if no rule gives one."""
         match context:
             case SslAuthenticationContext(distinguished_name=str(name)):
-                return _user(self._map_certificate(name))
+                return _user(self._map_certificate(name), context.groups)
             case SaslAuthenticationContext(mechanism="GSSAPI"):
-                return _user(self._shorten_kerberos(context.authorization_id))
+                return _user(self._shorten_kerberos(context.authorization_id), context.groups)
             case SaslAuthenticationContext():
-                return _user(context.authorization_id)
+                return _user(context.authorization_id, context.groups)
             case PlaintextAuthenticationContext() | SslAuthenticationContext():
                 return ANONYMOUS
         raise PrincipalBuilderError(f"there is no principal for a `{type(context).__name__}`")
@@ -100,30 +106,41 @@ class ListenerPrincipals:
         return self._built(PlaintextAuthenticationContext(listener_name=name, client_address=client_address))
 
     def of_certificate(
-        self, client_address: str, distinguished_name: str | None, certificate: bytes | None
+        self,
+        client_address: str,
+        distinguished_name: str | None,
+        certificate: bytes | None,
+        groups: tuple[str, ...] = (),
     ) -> KafkaPrincipal:
-        """Return the principal of a TLS client; both arguments are None if it presented no certificate."""
+        """Return the principal of a TLS client; name and certificate are None if it presented no
+        certificate."""
         context = SslAuthenticationContext(
             listener_name=self.listener_name,
             client_address=client_address,
             distinguished_name=distinguished_name,
             certificate=certificate,
+            groups=groups,
         )
         return self._built(context)
 
     def of_login(self, client_address: str, mechanism: str, proven: Proven) -> KafkaPrincipal:
-        """Return the principal of a SASL login; its flag of delegation tokens comes from the login."""
+        """Return the principal of a SASL login; its flag of delegation tokens comes from the login.
+
+        A delegation token belongs to its owner, and has none of the owner's groups: they are not in the
+        token, and the owner may have left them.
+        """
         context = SaslAuthenticationContext(
             listener_name=self.listener_name,
             client_address=client_address,
             security_protocol=self.security_protocol,
             mechanism=mechanism,
             authorization_id=proven.authorization_id,
+            groups=proven.groups,
         )
         built, flag = self._built(context), proven.token_authenticated
-        if built.token_authenticated is flag:
+        if built.token_authenticated is flag and not (flag and built.groups):
             return built
-        return KafkaPrincipal(built.principal_type, built.name, flag)
+        return KafkaPrincipal(built.principal_type, built.name, flag, () if flag else built.groups)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
@@ -145,6 +162,14 @@ class ListenerPrincipals:
             raise PrincipalBuilderError(
                 f"`{type(self.builder).__name__}` returned a principal without a name"
             )
+        if found.groups != ():
+            try:
+                checked = checked_groups(found.groups)
+            except GroupError as error:
+                raise PrincipalBuilderError(
+                    f"`{type(self.builder).__name__}` returned groups that cannot be used: {error}"
+                ) from None
+            found = replace(found, groups=checked)
         return refuse_wildcard(found)
 
 
@@ -170,8 +195,8 @@ def configured(
     return builder
 
 
-def _user(name: str) -> KafkaPrincipal:
-    return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
+def _user(name: str, groups: tuple[str, ...]) -> KafkaPrincipal:
+    return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name, groups=groups)
 
 
 def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:

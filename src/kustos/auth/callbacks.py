@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from kustos.auth.errors import CallbackError, UnverifiedCredentialsError
+from kustos.auth.groups import GroupError, checked_groups
 from kustos.auth.mechanisms.custom import (
     AuthenticateCallbackHandler,
     called,
@@ -146,7 +147,11 @@ class HandlerTokens:
         """Return what the handler says, validated; raise `CallbackError`."""
         answer = called(THE_HANDLER, lambda: self._handler.validate(token))
         if type(answer) is AcceptedToken and is_name(answer.principal_name) and is_time(answer.expires_at_ms):
-            return AcceptedToken(answer.principal_name, answer.expires_at_ms)
+            try:
+                groups = checked_groups(answer.groups)
+            except GroupError as error:
+                raise CallbackError(f"{THE_HANDLER} returned groups that cannot be used: {error}") from None
+            return AcceptedToken(answer.principal_name, answer.expires_at_ms, groups=groups)
         if (
             type(answer) is RefusedToken
             and _is_text(answer.status, _STATUS)

@@ -95,7 +95,7 @@ class AuthorizerSession:
         self.host = host
         # the principal of an ACL is split at its first colon, so a type that contains a colon never matches
         self._principal_text = "" if ":" in principal.principal_type else str(principal)
-        self._groups = principal.group_texts
+        self._groups = principal.group_texts if principal.groups else ()
         self._authorizer = authorizer
         self._version = -1
         self._is_super_user = False

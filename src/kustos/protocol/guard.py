@@ -171,10 +171,16 @@ class Guard:
         opened.exchange.decider, opened.exchange.decided = self.decider, []
         return opened, effect
 
-    def renew(self, context_of: ContextOf) -> None:
-        """Use this function for the contexts of later requests, after a re-authentication (KIP-368)."""
+    def renew(self, context_of: ContextOf, decider: Decider | None) -> None:
+        """Use this function for the contexts of later requests, after a re-authentication (KIP-368).
+
+        `decider`: decides them if the client's groups have changed; the topics of its subscriptions are then
+        resolved again.
+        """
         self.context_of = context_of
         self.plans.forget()
+        if decider is not None:
+            self.decider, self.subscriptions = decider, Subscriptions()
 
     def open_forwarded(self, frame: bytes) -> Opened:
         """Return the request in an Envelope; raise `RefuseRequestError` with the Envelope's code.

@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth import ListenerPrincipals, NoMatchingRuleError, PrincipalBuilderError
-from kustos.auth.mapping import rfc2253_of_der
+from kustos.auth import AuthError, ListenerPrincipals, NoMatchingRuleError
+from kustos.auth.mapping import fields_of_der, rfc2253_of_der, ssl_group_mapper
 from kustos.client import SettingsError
 from kustos.gateway.listener import ListenerTls
 from kustos.metadata.control import ConfigResourceType
@@ -21,7 +21,16 @@ from kustos.metadata.image import ConfigRemoved, ConfigSet, MetadataDelta, Metad
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import LISTENER_PREFIX
 from kustos.server.settings.tls import LISTENER_TLS, ListenerTlsSettings
-from kustos.tls import MadeContext, Side, TlsContexts, TlsError, TlsSettings, certificate_parts, prove
+from kustos.tls import (
+    CertificateParts,
+    MadeContext,
+    Side,
+    TlsContexts,
+    TlsError,
+    TlsSettings,
+    certificate_parts,
+    prove,
+)
 from kustos.wire import DerError
 
 LOG: Final = structlog.get_logger("kustos.server")
@@ -64,7 +73,8 @@ class TlsSide:
         if contexts is None:
             return None
         # on other listeners, the login determines the principal
-        principal_of = None if listener.sasl is not None else certificate_principals(principals)
+        rules = listener.principals.ssl_group_mapping_rules
+        principal_of = None if listener.sasl is not None else certificate_principals(principals, rules)
         return ListenerTls(contexts, principal_of, handshake_timeout_ms)
 
     def check(self, resource_name: str, changes: Mapping[str, str | None]) -> None:
@@ -177,21 +187,30 @@ def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:
     return contexts
 
 
-def certificate_principals(principals: ListenerPrincipals) -> Callable[[str, bytes | None], KafkaPrincipal]:
+def certificate_principals(
+    principals: ListenerPrincipals, group_rules: str = ""
+) -> Callable[[str, bytes | None], KafkaPrincipal]:
     """Return the function that builds a principal from a client's address and certificate; it raises
     `TlsError`."""
+    groups_of = ssl_group_mapper(group_rules) if group_rules else None
 
     def principal_of(host: str, certificate: bytes | None) -> KafkaPrincipal:
-        name = None if certificate is None else _subject_of(certificate)
         try:
-            return principals.of_certificate(host, name, certificate)
-        except PrincipalBuilderError as error:
+            if certificate is None:
+                return principals.of_certificate(host, None, None)
+            name, parts = _named(certificate)
+            groups: tuple[str, ...] = ()
+            if groups_of is not None:
+                groups = groups_of(fields_of_der(parts.subject, parts.alternative_names))
+            return principals.of_certificate(host, name, certificate, groups)
+        except AuthError as error:
             raise TlsError(f"the client's certificate gives no principal: {error}") from None
 
     return principal_of
 
 
-def _subject_of(certificate: bytes) -> str:
+def _named(certificate: bytes) -> tuple[str, CertificateParts]:
+    """Return the name in a certificate, and its parts; raise `TlsError`."""
     try:
         parts = certificate_parts(certificate)
         name = rfc2253_of_der(parts.subject)
@@ -200,4 +219,4 @@ def _subject_of(certificate: bytes) -> str:
     if parts.has_expired:
         # it may have expired since the handshake started
         raise TlsError("the client's certificate has expired")
-    return name
+    return name, parts

@@ -1,7 +1,7 @@
 """TLS for servers and clients: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL contexts built
 from them."""
 
-from kustos.tls.certificates import Certificate, certificate_parts
+from kustos.tls.certificates import Certificate, CertificateParts, certificate_parts
 from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.replacement import TlsContexts, follow_files
 from kustos.tls.settings import (
@@ -29,6 +29,7 @@ __all__ = [
     "PROTOCOLS",
     "TLS_KEYS",
     "Certificate",
+    "CertificateParts",
     "ClientAuth",
     "KeyStore",
     "KeyStoreSettings",

@@ -131,7 +131,7 @@ def test_unusable_credentials_are_refused(answer: object) -> None:
 
 
 def test_a_token_is_accepted_or_refused_and_reasons_of_others_stay_out_of_the_log() -> None:
-    accepted = AcceptedToken("alice", 99)
+    accepted = AcceptedToken("alice", 99, groups=("ops", "dev"))
     assert HandlerTokens(Tokens(lambda: accepted))("t") == accepted
     refused = RefusedToken(INVALID_TOKEN, SECRET, None, "mallory")
     found = HandlerTokens(Tokens(lambda: refused))("t")

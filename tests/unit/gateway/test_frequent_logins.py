@@ -1,6 +1,7 @@
 """Frequent logins do not fill the audit log, and each login is in exactly one event."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest.mock import patch
 
 from hypothesis import given
@@ -94,3 +95,14 @@ async def test_a_flood_of_logins_is_few_events_and_leaves_space_for_failures() -
     await log.close()
     assert sum(each.attempt_count for each in sink.security if each.failure is None) == 1000
     assert len(sink.security) == 6
+
+
+def test_counted_logins_with_other_groups_are_not_one_event() -> None:
+    logins = RepeatedLogins(budget_of(0))
+    for groups in ("Group:ops", "Group:dev", "Group:ops"):
+        logins.add(replace(login(), detail=groups))
+        logins.add(replace(login(), detail=groups))
+    assert {each.detail: each.attempt_count for each in logins.end_window()} == {
+        "Group:ops": 3,
+        "Group:dev": 1,
+    }

@@ -1,7 +1,17 @@
 """Sessions that reauthenticate over real sockets (KIP-368), within the limits of failed logins."""
 
+from uuid import UUID
+
 import pytest
 
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from kustos.auth import (
     INVALID_TOKEN,
     AcceptedToken,
@@ -12,6 +22,7 @@ from kustos.auth import (
     SaslServerSettings,
     Surroundings,
 )
+from kustos.auth.settings import MIN_REAUTHENTICATION_INTERVAL_MS
 from kustos.gateway.listener import FailedLoginLimits
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import USERS, Caller, RunningGateway, handshake, running_gateway, token
@@ -25,6 +36,11 @@ BEARER = OAuthBearerServer.factory(
     lambda text: (
         AcceptedToken("alice", 1_000_000_000) if text == "of-alice" else RefusedToken(INVALID_TOKEN, "forged")
     )
+)
+
+
+OF_GROUPS = OAuthBearerServer.factory(
+    lambda text: AcceptedToken("alice", 1_000_000_000, groups=tuple(text.split("-")[1:]))
 )
 
 
@@ -52,6 +68,31 @@ async def test_an_invalid_client_at_a_shared_address_ends_no_bearer_session() ->
         assert await mistaken.is_closed()
         assert (served.counted["logins again"], served.counted["failed logins again"]) == (1, 1)
         good.close()
+
+
+async def test_a_session_has_the_groups_of_its_last_login() -> None:
+    denied = AclBinding(
+        ResourcePattern(ResourceType.GROUP, "group-one"),
+        AccessControlEntry("Group:guests", "*", AclOperation.ALL, AclPermissionType.DENY),
+    )
+    async with running_gateway([await broker()], sasl=AGAIN, plain=OF_GROUPS) as served:
+        served.authorizer.add_acl(UUID(int=10_000), denied)
+        caller = await Caller.at(served.port)
+        asked = served.brokers[0].asked
+        for login, text, passes in ((0, "in-ops", True), (100, "in-ops-guests", False), (200, "in", True)):
+            served.clock.now_ms += MIN_REAUTHENTICATION_INTERVAL_MS
+            caller.send(handshake(login), bearer(login + 1, text))
+            assert await caller.correlation_ids(2) == [login, login + 1]
+            before = asked.count(ApiKey.HEARTBEAT)
+            for number in range(3):
+                # the second one repeats the first, whose decisions are remembered
+                caller.send(heartbeat(login + 2 + number))
+                assert await caller.correlation_ids(1) == [login + 2 + number]
+            assert asked.count(ApiKey.HEARTBEAT) - before == (3 if passes else 0)
+        assert [login.event(0).detail for login in served.logins] == [
+            "Group:ops", "Group:ops, Group:guests", None,
+        ]  # fmt: skip
+        caller.close()
 
 
 async def sessions(served: RunningGateway, count: int) -> list[Caller]:

@@ -4,10 +4,12 @@ Expected values: `KafkaApis`, `TopicRegexResolver` and `GroupMetadataManager` of
 """
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kustos.acl import KafkaPrincipal
 from kustos.protocol.quoted_patterns import shown_to_clients, shown_upstream
 from kustos.protocol.subscriptions import BYTES_PER_CONNECTION, MATCHED_BYTES_MAX, MEMBERS_PER_CONNECTION
 from kustos.protocol.topic_patterns import (
@@ -17,7 +19,7 @@ from kustos.protocol.topic_patterns import (
     ClusterTopics,
     TopicPattern,
 )
-from testkit.protocol.driver import Driver
+from testkit.protocol.driver import HOST, PRINCIPAL, Driver
 from testkit.protocol.random_requests import EXISTING
 from tests.unit.protocol.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
 
@@ -167,6 +169,17 @@ class TestUnknownMembers:
         assert last["subscribed_topic_names"] == [BRAVO, ONE]
         assert last["subscribed_topic_regex"] == rf"/\Q.*-topic\E|/{ONE}"
         assert beats(again)[1]["subscribed_topic_names"] is None
+
+    def test_other_groups_of_the_client_update_the_topics(self) -> None:
+        bravo = may("DESCRIBE", name=BRAVO)
+        of_ops = replace(bravo, entry=replace(bravo.entry, principal="Group:ops"))
+        driver, sent = joined(may("DESCRIBE"), of_ops)
+        assert sent["subscribed_topic_names"] == [ALPHA]
+        in_ops = replace(KafkaPrincipal.parse(PRINCIPAL), groups=("ops",))
+        driver.guard.renew(driver.guard.context_of, driver.authorizer.session(in_ops, HOST))
+        assert beats(driver)[1]["subscribed_topic_names"] == [ALPHA, BRAVO]
+        driver.guard.renew(driver.guard.context_of, None)
+        assert beats(driver)[1]["subscribed_topic_names"] is None
 
     def test_an_expression_resolved_by_upstream_is_replaced(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))

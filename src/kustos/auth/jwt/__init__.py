@@ -1,5 +1,6 @@
 """JSON Web Tokens as bearer tokens: their parts, the keys that sign them, and their validation."""
 
+from kustos.auth.jwt.groups import GROUPS_CLAIM_PATH
 from kustos.auth.jwt.keys import (
     JWKS_MAX_BYTES,
     NO_KEYS,
@@ -18,6 +19,7 @@ from kustos.auth.jwt.signed import (
 from kustos.auth.jwt.unsecured import UnsecuredTokenRules, validate_unsecured
 
 __all__ = [
+    "GROUPS_CLAIM_PATH",
     "JWKS_MAX_BYTES",
     "NO_KEYS",
     "TOKEN_MAX_CHARACTERS",

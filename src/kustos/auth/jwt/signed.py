@@ -9,6 +9,7 @@ expected, Kafka refuses every token with an audience; kustos ignores the audienc
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kustos.auth.jwt.groups import GROUPS_CLAIM_PATH, ClaimPath, groups_in
 from kustos.auth.jwt.keys import ALGORITHMS, SigningKey, SigningKeys, is_signed_by
 from kustos.auth.jwt.parts import SECONDS_MAX, TokenError, TokenParts
 from kustos.auth.mechanisms.oauthbearer import INVALID_TOKEN, AcceptedToken, RefusedToken
@@ -73,6 +74,7 @@ class TokenClaimRules:
         scope=Scope.MECHANISM,
         since="0.2.0",
     ).field()
+    groups_claim_path: ClaimPath | None = GROUPS_CLAIM_PATH.optional_field()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ def _accepted(parts: TokenParts, rules: TokenClaimRules, now_s: int) -> Accepted
     if not name:
         raise TokenError(f"the claim `{rules.sub_claim_name}` is missing or empty")
     scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
-    return AcceptedToken(name, expires_s * 1000, scopes)
+    groups = groups_in(parts.claims, rules.groups_claim_path)
+    return AcceptedToken(name, expires_s * 1000, scopes, groups)
 
 
 def _require_times(parts: TokenParts, skew_s: int, now_s: int) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kustos.auth.errors import JaasError
+from kustos.auth.jwt.groups import ClaimPath, groups_in
 from kustos.auth.jwt.parts import TokenError, TokenParts
 from kustos.auth.jwt.signed import BLANKS
 from kustos.auth.mechanisms.oauthbearer import (
@@ -24,15 +25,18 @@ _INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredTokenRules:
-    """The options `unsecuredValidator...` of the listener's OAuthBearerLoginModule."""
+    """The options `unsecuredValidator...` of the listener's OAuthBearerLoginModule, and where groups are."""
 
     principal_claim_name: str = "sub"
     scope_claim_name: str = "scope"
     required_scopes: tuple[str, ...] = ()
     clock_skew_ms: int = 0
+    groups_claim_path: ClaimPath | None = None
 
     @classmethod
-    def from_jaas_options(cls, options: Mapping[str, str]) -> "UnsecuredTokenRules":
+    def from_jaas_options(
+        cls, options: Mapping[str, str], groups_claim_path: ClaimPath | None = None
+    ) -> "UnsecuredTokenRules":
         """Return the rules; raise `JaasError` naming the wrong option."""
 
         def text(name: str) -> str:
@@ -48,6 +52,7 @@ class UnsecuredTokenRules:
             text("ScopeClaimName") or "scope",
             tuple(text("RequiredScope").split()),
             int(skew),
+            groups_claim_path,
         )
 
 
@@ -59,6 +64,7 @@ def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> A
         expires_ms = _require_times(parts, rules.clock_skew_ms, now_ms)
         name = _name(parts, rules.principal_claim_name)
         scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
+        groups = groups_in(parts.claims, rules.groups_claim_path)
     except TokenError as error:
         claimed = None if parts is None else parts.claimed_name(rules.principal_claim_name)
         was_judged = parts is not None
@@ -67,7 +73,7 @@ def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> A
         # as Java writes a list
         missing = f"[{', '.join(rules.required_scopes)}]"
         return RefusedToken(INSUFFICIENT_SCOPE, "a required scope is missing", missing, name)
-    return AcceptedToken(name, expires_ms, scopes)
+    return AcceptedToken(name, expires_ms, scopes, groups)
 
 
 def _name(parts: TokenParts, claim: str) -> str:

@@ -1,13 +1,15 @@
-"""The name in a certificate as text, exactly as Java's `X500Principal.getName()` writes it (RFC 2253).
+"""The names in a certificate as text.
 
-The last part of the name comes first. The nine attribute types of RFC 2253 have a keyword; any other type is
+A subject is written exactly as Java's `X500Principal.getName()` writes it (RFC 2253). The last part of the
+name comes first. The nine attribute types of RFC 2253 have a keyword; any other type is
 written as a number, with the DER of its value as `#hex`. A value that is not text is also written as `#hex`.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from kustos.auth.errors import NoMatchingRuleError
-from kustos.wire import DerError, DerTag, der_bodies, der_body, der_fields
+from kustos.wire import DerElement, DerError, DerTag, der_bodies, der_body, der_elements, der_fields
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -22,6 +24,9 @@ _KEYWORDS: Final = {
 }
 _TEXT_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString."""
+
+_ALTERNATIVES: Final = {0x81: "EMAIL", 0x82: "DNS", 0x86: "URI"}
+"""The tags of rfc822Name, dNSName and uniformResourceIdentifier (RFC 5280, section 4.2.1.6)."""
 
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _BLANK: Final = " \r"
@@ -42,16 +47,43 @@ def rfc2253_of_der(data: bytes) -> str:
     return ",".join(reversed(parts))
 
 
+def fields_of_der(subject: bytes, alternative_names: Iterable[bytes]) -> list[str]:
+    """Return the texts in a DER-encoded subject and alternative names, such as `OU=payments` and
+    `URI=spiffe://example.org/ns/prod`; raise `NoMatchingRuleError` for bytes that are not names.
+
+    Values are not escaped. Attributes and names of other types are left out.
+    """
+    found: list[str] = []
+    try:
+        for part in der_bodies(der_body(subject, DerTag.SEQUENCE), DerTag.SET):
+            for attribute in der_bodies(part, DerTag.SEQUENCE):
+                dotted, value = _type_and_value(attribute)
+                keyword = _KEYWORDS.get(dotted)
+                if keyword is not None and value.tag in _TEXT_TAGS:
+                    found.append(f"{keyword}={value.body.decode()}")
+        for name in alternative_names:
+            [element] = der_elements(name)
+            if element.tag in _ALTERNATIVES:
+                found.append(f"{_ALTERNATIVES[element.tag]}={element.body.decode('ascii')}")
+    except ValueError:
+        raise NoMatchingRuleError("a name in the certificate is not valid DER, or not text") from None
+    return found
+
+
 def _relative(body: bytes) -> str:
     """Return the text of one part, which has one attribute or more."""
     return "+".join(_attribute(each) for each in der_bodies(body, DerTag.SEQUENCE))
 
 
-def _attribute(body: bytes) -> str:
+def _type_and_value(body: bytes) -> tuple[str, DerElement]:
     identifier, value, *rest = der_fields(body, DerTag.OBJECT_IDENTIFIER)
     if rest:
         raise DerError("an attribute has more than a type and a value")
-    dotted = _dotted(identifier.body)
+    return _dotted(identifier.body), value
+
+
+def _attribute(body: bytes) -> str:
+    dotted, value = _type_and_value(body)
     keyword = _KEYWORDS.get(dotted)
     if keyword is None or value.tag not in _TEXT_TAGS:
         return f"{keyword or dotted}=#{value.encoded.hex()}"

@@ -43,6 +43,8 @@ class Proven:
     token_authenticated: bool = False
     has_last_token: bool = True
     """False: the client does not wait for one, so after a SaslHandshake of version 0 nothing is sent."""
+    groups: tuple[str, ...] = ()
+    """The groups of the peer that the credential proves."""
 
 
 MechanismStep = Challenge | Proven

@@ -39,11 +39,12 @@ _CONTROL_A: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class AcceptedToken:
-    """A valid token: the principal's name, the expiry (wall time), the scopes."""
+    """A valid token: the principal's name, the expiry (wall time), the scopes, the groups of the client."""
 
     principal_name: str
     expires_at_ms: int
     scopes: frozenset[str] = frozenset()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class OAuthBearerServer:
                 f"Authentication failed: {len(invalid)} extensions are invalid! They are: {reasons}",
                 f"extensions are not allowed for this token: {', '.join(invalid)}",
             )
-        return Proven(b"", name, outcome.expires_at_ms)
+        return Proven(b"", name, outcome.expires_at_ms, groups=outcome.groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,8 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "detail",
         "string",
         True,
-        "keys of the changed settings, never their values; owner of the token",
+        "groups of the client that logged in; keys of the changed settings, never their values; owner of the "
+        "token",
         "event.detail",
     ),
 )

@@ -28,15 +28,15 @@ def decide_by_type(
     `nodes` are the nodes on the type of the principal, of `User:*`, and of its `groups`; the first one keeps
     the answer, for this principal and others with the same groups.
     """
-    existing = tuple([node for node in nodes if node is not None])
-    if not existing:
+    keeper = next(filter(None, nodes), None)
+    if keeper is None:
         return None
-    keeper = existing[0]
     stamps = tuple([0 if node is None else node.stamp for node in nodes])
     if keeper.by_type is None or len(keeper.by_type) >= KEPT_ANSWERS_MAX:
         keeper.by_type = {}
     known = keeper.by_type.get((operation, host, groups))
     if known is None or known[0] != stamps:
+        existing = tuple([node for node in nodes if node is not None])
         known = (stamps, ByTypeQuestion(operation, host, existing).answer())
         keeper.by_type[operation, host, groups] = known
     return known[1]

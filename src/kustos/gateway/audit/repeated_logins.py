@@ -127,4 +127,4 @@ def _kinds_of_failure(failure: SecurityEvent) -> tuple[SecurityEvent, ...]:
 def _kinds_of_login(login: SecurityEvent) -> tuple[SecurityEvent, ...]:
     """Return the event of a principal from any address, and of any principal."""
     anywhere = replace(login, host=None, mechanism=None, claimed_name=None)
-    return anywhere, replace(anywhere, principal=None)
+    return anywhere, replace(anywhere, principal=None, detail=None)

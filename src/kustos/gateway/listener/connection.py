@@ -216,9 +216,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._session is None:
             self._begin_session(principal)
         else:
-            # the principal is the same, but it may now use a delegation token, or no longer use one
+            # the principal is the same, but it may now have other groups, or use a delegation token
+            has_other_groups = principal.groups != self._principal.groups
+            decider = self._port.decider(principal, self.host) if has_other_groups else None
             self._principal = principal
-            self._session.renew(self._port.context_of(principal, self.host))
+            self._session.renew(self._port.context_of(principal, self.host), decider)
 
     def login_failed(self) -> None:
         """Read nothing more: the refusal of the login ends the connection."""

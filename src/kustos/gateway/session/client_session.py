@@ -46,6 +46,7 @@ from kustos.protocol import (
     AskStreamed,
     ContextOf,
     Decided,
+    Decider,
     Effect,
     GiveWay,
     Guard,
@@ -395,9 +396,9 @@ class ClientSession:
         self._closed = self._drains = False
         self._loop: Final = asyncio.get_running_loop()
 
-    def renew(self, context_of: ContextOf) -> None:
-        """Create the contexts of later requests with this function after a re-authentication (KIP-368)."""
-        self._guard.renew(context_of)
+    def renew(self, context_of: ContextOf, decider: Decider | None) -> None:
+        """Do what `Guard.renew` says, after a re-authentication (KIP-368)."""
+        self._guard.renew(context_of, decider)
 
     def connect(self, link: Upstream) -> None:
         """Send requests over this link from now on."""

@@ -46,6 +46,7 @@ class Login(NamedTuple):
             mechanism=self.mechanism or None,
             failure=None if self.failure is None else cut(self.failure),
             claimed_name=None if self.claimed_name is None else cut(self.claimed_name),
+            detail=None if self.principal is None else cut(", ".join(self.principal.group_texts)) or None,
         )
 
 

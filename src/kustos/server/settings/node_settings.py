@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kustos.acl import AclValueError
+from kustos.acl import AclValueError, KafkaPrincipal
+from kustos.auth.jwt import GROUPS_CLAIM_PATH
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import SettingsError, read_properties
 from kustos.gateway.listener import AuthorizationMode, ConnectionSettings, FailedLoginLimits, GatewayLimits
@@ -38,11 +39,15 @@ from kustos.server.settings.node import (
     KustosSettings,
 )
 from kustos.server.settings.plugins import AUTHORIZER_CLASS, find_authorizer
+from kustos.server.settings.principals import SSL_GROUP_MAPPING_RULES
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import quorum_settings
 from kustos.server.settings.table import BY_NAME
 from kustos.server.settings.workers import worker_settings
 from kustos.settings import TakesEffect
+
+GROUP_KEYS: Final = (GROUPS_CLAIM_PATH.name, SSL_GROUP_MAPPING_RULES.name)
+"""The keys by which clients have groups."""
 
 DECOY_SECRET_MIN_CHARACTERS: Final = 32
 """The size of the secret of a metadata directory."""
@@ -122,9 +127,15 @@ def _metadata_directory(given: GivenSettings) -> Path:
 
 def _super_users(given: GivenSettings) -> frozenset[str]:
     try:
-        return parse_super_users(given.require(SUPER_USERS))
+        users = parse_super_users(given.require(SUPER_USERS))
     except AclValueError as error:
         raise SettingsError(f"`super.users`: {error}") from None
+    groups = sorted(each for each in users if each.startswith(f"{KafkaPrincipal.GROUP_TYPE}:"))
+    if groups and any(key.endswith(GROUP_KEYS) for key in given.values):
+        given.warnings.append(
+            f"`super.users` names `{groups[0]}`, but no group makes its clients super users: name the users"
+        )
+    return users
 
 
 def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth import OAUTHBEARER, JaasEntry, JaasError
-from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, load_signatures
+from kustos.auth.jwt import GROUPS_CLAIM_PATH, TokenClaimRules, UnsecuredTokenRules, load_signatures
 from kustos.client import ClientTls, SettingsError
 from kustos.client.oauth import (
     ALLOWED_FILES_KEY,
@@ -91,7 +91,13 @@ def oauth_settings(
     `jaas`: its OAuthBearerLoginModule, None if none is given. `has_own_handler`: a custom class validates
     them.
     """
+    groups_claim_path = given.get(GROUPS_CLAIM_PATH, listener, OAUTHBEARER)
     if has_own_handler:
+        if groups_claim_path is not None:
+            raise SettingsError(
+                f"listener `{listener}`: its callback handler returns the groups of clients, leave out "
+                f"`{GROUPS_CLAIM_PATH.name}`"
+            )
         return HandlerTokenSettings()
     key, handler = _own(given, SERVER_CALLBACK_HANDLER_CLASS, listener)
     if handler == UNSECURED_HANDLER:
@@ -100,7 +106,8 @@ def oauth_settings(
             f"Set `{key}={SIGNED_HANDLER}`"
         )
         try:
-            return UnsecuredTokenRules.from_jaas_options({} if jaas is None else jaas.options)
+            options = {} if jaas is None else jaas.options
+            return UnsecuredTokenRules.from_jaas_options(options, groups_claim_path)
         except JaasError as error:
             raise SettingsError(f"the login module of listener `{listener}`: {error}") from None
     if handler != SIGNED_HANDLER:

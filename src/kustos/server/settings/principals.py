@@ -1,5 +1,6 @@
 """Principals: the node's own Kerberos principal, and the rules and the builder for clients' principals."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,13 @@ from kustos.auth import (
     NoMatchingRuleError,
     require_gssapi,
 )
-from kustos.auth.mapping import DEFAULT_RULE, KerberosName, kerberos_shortener, ssl_principal_mapper
+from kustos.auth.mapping import (
+    DEFAULT_RULE,
+    KerberosName,
+    kerberos_shortener,
+    ssl_group_mapper,
+    ssl_principal_mapper,
+)
 from kustos.client import LOGIN_MODULES, PluginKind, SettingsError
 from kustos.server.settings.properties import GivenSettings, listener_key
 from kustos.settings import TEXT, Kind, Scope, Setting
@@ -99,12 +106,17 @@ PRINCIPAL_BUILDERS: Final = PluginKind(
 )
 
 
-def _read_ssl_rules(text: str) -> str:
-    try:
-        ssl_principal_mapper(text)
-    except MappingRuleError as error:
-        raise SettingsError(str(error)) from None
-    return text
+def _rules_of(mapper: Callable[[str], object]) -> Callable[[str], str]:
+    """Return the reader of rules for a mapper, which checks them."""
+
+    def read(text: str) -> str:
+        try:
+            mapper(text)
+        except MappingRuleError as error:
+            raise SettingsError(str(error)) from None
+        return text
+
+    return read
 
 
 def _read_kerberos_rules(text: str) -> tuple[str, ...]:
@@ -120,6 +132,23 @@ def _read_kerberos_rules(text: str) -> tuple[str, ...]:
 _RULES: Final = "`DEFAULT` or rules, with commas between them"
 
 
+SSL_GROUP_MAPPING_RULES: Final = Setting(
+    "kustos.ssl.group.mapping.rules",
+    Kind(
+        "string", "rules `RULE:pattern/replacement/`, with commas between them", _rules_of(ssl_group_mapper)
+    ),
+    "",
+    "Principals",
+    "How the fields of a certificate that names the client become the client's groups, to which the ACLs "
+    "of `Group:` principals apply: rules such as `RULE:OU=(.*)/$1/`. Each rule applies to each attribute "
+    "of the subject (`CN=`, `O=`, `OU=`, ...) and to each alternative name (`DNS=`, `EMAIL=`, `URI=`, such "
+    "as a SPIFFE id) whose whole text it matches. Without rules, clients have no groups. Rules need "
+    "`kustos[mapping]`.",
+    scope=Scope.LISTENER,
+    since="0.3.0",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalSettings:
     """The settings of one listener. `builder_class` None: Kafka's default, which applies the rules."""
@@ -127,7 +156,7 @@ class PrincipalSettings:
     builder_class: type[KafkaPrincipalBuilder] | None = None
     ssl_principal_mapping_rules: str = Setting(
         "ssl.principal.mapping.rules",
-        Kind("string", _RULES, _read_ssl_rules),
+        Kind("string", _RULES, _rules_of(ssl_principal_mapper)),
         DEFAULT_RULE,
         "Principals",
         "How the name in a client's certificate becomes the name of its user: `RULE:pattern/replacement/` "
@@ -136,6 +165,7 @@ class PrincipalSettings:
         scope=Scope.LISTENER,
         since="0.2.0",
     ).field()
+    ssl_group_mapping_rules: str = SSL_GROUP_MAPPING_RULES.field()
     kerberos_principal_to_local_rules: tuple[str, ...] = Setting(
         "sasl.kerberos.principal.to.local.rules",
         Kind("list", _RULES, _read_kerberos_rules),
