@@ -5,6 +5,7 @@ addresses at, before and after each end of a range, each principal and one that 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from hypothesis import strategies as st
@@ -113,8 +114,9 @@ def authorizer_of(acls: Iterable[AclBinding], rules: Rules) -> StandardAuthorize
     )
 
 
-def ask(authorizer: StandardAuthorizer, probe: Probe) -> bool:
-    session = authorizer.session(KafkaPrincipal.parse(probe.principal), probe.host)
+def ask(authorizer: StandardAuthorizer, probe: Probe, groups: tuple[str, ...] = ()) -> bool:
+    client = replace(KafkaPrincipal.parse(probe.principal), groups=groups)
+    session = authorizer.session(client, probe.host)
     return session.decide(probe.operation, probe.resource_type, probe.name).allowed
 
 

@@ -81,15 +81,20 @@ def test_every_grant_has_a_witness_that_is_allowed(
 
 
 @settings(max_examples=60, deadline=None)
-@given(acl_sets, rules, st.sampled_from([*subjects, "User:nobody-names-me"]))
+@given(
+    acl_sets,
+    rules,
+    st.sampled_from([*subjects, "User:nobody-names-me"]),
+    st.sampled_from([(), (), ("*",), ("*", "other")]),
+)
 def test_what_can_agrees_with_exhaustive_probing(
-    acls: list[AclBinding], some_rules: Rules, principal: str
+    acls: list[AclBinding], some_rules: Rules, principal: str, groups: tuple[str, ...]
 ) -> None:
-    regions = what_can(acls, principal, some_rules)
+    regions = what_can(acls, principal, some_rules, groups=groups)
     authorizer = authorizer_of(acls, some_rules)
     for probe in every_probe(acls, Rules(super_users=frozenset({principal}))):
         if probe.principal == principal:
-            assert sum(probe in region for region in regions) == ask(authorizer, probe), probe
+            assert sum(probe in region for region in regions) == ask(authorizer, probe, groups), probe
 
 
 @settings(deadline=None)

@@ -35,6 +35,7 @@ scopes = st.builds(
     st.sampled_from(FEW),
     patterns,
     st.none() | st.sampled_from(CLIENTS),
+    st.sampled_from([(), (), ("*",), ("*", "other")]),
 )
 
 
@@ -59,18 +60,18 @@ def test_every_part_is_decided_as_the_authorizer_decides(
     found = explain_scope(acls, scope, rules)
     for probe in questions(acls, scope):
         [part] = [each for each in found.parts if probe.host in each.hosts and probe.name in each.names]
-        assert ask(authorizer, probe) is part.decision.allowed, probe
+        assert ask(authorizer, probe, scope.groups) is part.decision.allowed, probe
     for part in found.parts:
         assert part.witness.host in part.hosts
         assert part.witness.name in part.names
-        assert ask(authorizer, part.witness) is part.decision.allowed
+        assert ask(authorizer, part.witness, scope.groups) is part.decision.allowed
 
 
 @given(acl_sets, scopes.filter(lambda scope: scope.is_one_name), rules, st.sampled_from(CLIENTS))
 def test_of_one_name_and_host_it_is_the_explanation_of_that_question(
     acls: list[AclBinding], scope: ExplainScope, rules: Rules, host: str
 ) -> None:
-    asked = replace(scope, host=host)
+    asked = replace(scope, host=host, groups=())
     kind, name = scope.pattern.resource_type, scope.pattern.name
     alone = explain(acls, Probe(scope.principal, host, scope.operation, kind, name), rules)
     found = explain_scope(acls, asked, rules)
@@ -88,9 +89,7 @@ def test_of_one_name_a_part_has_the_rule_of_each_of_its_hosts(
     found = explain_scope(acls, scope, rules)
     for probe in questions(acls, scope):
         [part] = [each for each in found.parts if probe.host in each.hosts]
-        alone = explain_scope(
-            acls, ExplainScope(scope.principal, scope.operation, scope.pattern, probe.host), rules
-        )
+        alone = explain_scope(acls, replace(scope, host=probe.host), rules)
         [only] = alone.parts
         assert only.decision.rule == part.decision.rule
 
@@ -107,7 +106,7 @@ def test_the_change_allows_the_whole_scope_and_no_smaller_one_does(
     assert found.change.add not in acls
     changed = found.change.apply(acls)
     authorizer = authorizer_of(changed, rules)
-    assert all(ask(authorizer, probe) for probe in questions(acls, scope))
+    assert all(ask(authorizer, probe, scope.groups) for probe in questions(acls, scope))
     assert explain_scope(changed, scope, rules).is_allowed
     added = explain_scope([], scope, Rules()).change
     assert added is not None

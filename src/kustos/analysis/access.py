@@ -1,7 +1,7 @@
 """The exact sets of principals that can perform an operation, and of actions of a principal, with hosts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kustos.acl import (
@@ -17,6 +17,7 @@ from kustos.acl import (
 )
 from kustos.analysis.by_host import ByHost, combined, constant, mapped
 from kustos.analysis.everyone import Answers, Crowd
+from kustos.analysis.groups import as_own
 from kustos.analysis.host_sets import HostSet, by_bits
 from kustos.analysis.kernel import (
     ACLS_ALONE,
@@ -149,15 +150,19 @@ def what_can(
     principal: str,
     rules: Rules = ACLS_ALONE,
     *,
+    groups: tuple[str, ...] = (),
     regions_max: int = REGIONS_MAX,
 ) -> tuple[Region, ...]:
     """Return exactly the operations, names and hosts that are allowed for a principal (`Type:name`).
 
-    `User:*` queries the principals that neither an ACL nor `super.users` names. Raises `AclValueError` for a
-    principal without a type, and `AnalysisError` if there are more than `regions_max` regions: the result is
-    never partial. Names with the same rights share a region, so the number of regions is small.
+    `groups` are the names of the client's groups. `User:*`, which has none, queries the principals that
+    neither an ACL nor `super.users` names. Raises `AclValueError` for a principal without a type, and
+    `AnalysisError` if there are more than `regions_max` regions: the result is never partial. Names with the
+    same rights share a region, so the number of regions is small.
     """
-    KafkaPrincipal.parse(principal)
+    client = replace(KafkaPrincipal.parse(principal), groups=groups)
+    if groups:
+        bindings = as_own(bindings, principal, client.group_texts)
     acls = AclSet(bindings, rules)
     regions: list[Region] = []
     for resource_type in RESOURCE_TYPES:

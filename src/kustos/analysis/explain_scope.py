@@ -10,7 +10,7 @@ all these DENYs must be removed, and then at most one ALLOW is missing.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kustos.acl import (
     EVERY_PRINCIPAL,
@@ -27,6 +27,7 @@ from kustos.analysis.access import marking, names_of
 from kustos.analysis.by_host import LINE_END, ByHost, canonical, combined, mapped, place_of, summed
 from kustos.analysis.everyone import Answers
 from kustos.analysis.explain import SmallestChange, is_allow, names
+from kustos.analysis.groups import as_own
 from kustos.analysis.host_sets import ANYWHERE, NOWHERE, HostSet
 from kustos.analysis.kernel import ACLS_ALONE, NOTHING, RESOURCE_TYPES, AclSet, AnalysisError, Rules, Values
 from kustos.analysis.name_sets import NameSet, Zone, site_of
@@ -39,13 +40,19 @@ from kustos.authorizer.index import ALLOWS, DECIDES, binding_mask, visit_order
 class ExplainScope:
     """The question: may a principal do this on every name of a pattern, from a host (None: from all)?
 
-    LITERAL `*` queries every name that an ACL on it matches.
+    LITERAL `*` queries every name that an ACL on it matches. `groups` are the names of the client's groups.
     """
 
     principal: str
     operation: AclOperation
     pattern: ResourcePattern
     host: str | None = None
+    groups: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> KafkaPrincipal:
+        """The principal with its groups; raises `AclValueError` for a principal without a type."""
+        return replace(KafkaPrincipal.parse(self.principal), groups=self.groups)
 
     @property
     def names(self) -> NameSet:
@@ -155,8 +162,9 @@ def explain_scope(
         naming.sort(key=lambda binding: visit_order(binding, scope.pattern.name))
     matching: list[AclBinding] = []
     unmatched: list[AclBinding] = []
+    principals = {scope.principal, EVERY_PRINCIPAL, *scope.client.group_texts}
     for binding in naming:
-        if binding.entry.principal in {scope.principal, EVERY_PRINCIPAL}:
+        if binding.entry.principal in principals:
             is_met = binding_mask(binding) & DECIDES[scope.operation] and meets(binding, scope.hosts)
             (matching if is_met else unmatched).append(binding)
     parts = _parts(naming, matching, scope, rules)
@@ -169,8 +177,7 @@ def explain_scope(
 
 
 def _check(scope: ExplainScope) -> None:
-    KafkaPrincipal.parse(scope.principal)
-    if scope.principal == EVERY_PRINCIPAL:
+    if str(scope.client) == EVERY_PRINCIPAL:
         raise AnalysisError(f"`{scope.principal}` means everybody, name one principal")
     if scope.operation not in ALLOWS:
         raise AnalysisError(f"cannot decide on operation `{scope.operation}`, name one")
@@ -208,7 +215,6 @@ def _parts(
         super_users=rules.super_users,
         allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
     )
-    principal = KafkaPrincipal.parse(scope.principal)
     if scope.is_one_name:
         pieces = _by_rule(matching, scope, is_super=scope.principal in rules.super_users)
     else:
@@ -220,7 +226,7 @@ def _parts(
             continue
         kind = scope.pattern.resource_type
         probe = Probe(scope.principal, part_hosts.witness(), scope.operation, kind, some.witness())
-        decision = authorizer.session(principal, probe.host).decide(probe.operation, kind, probe.name)
+        decision = authorizer.session(scope.client, probe.host).decide(probe.operation, kind, probe.name)
         parts.append(Part(part_hosts, some, probe, decision))
     return tuple(
         sorted(parts, key=lambda part: (not part.decision.allowed, part.names.turns, part.hosts.order))
@@ -256,7 +262,8 @@ def _by_decision(
 
     zone = Zone.of([site_of(scope.pattern)])
     side = marking(scope.pattern)
-    answers = Answers((AclSet(naming, rules),), scope.pattern.resource_type, zone, key_of, (side,))
+    acls = AclSet(as_own(naming, scope.principal, scope.client.group_texts), rules)
+    answers = Answers((acls,), scope.pattern.resource_type, zone, key_of, (side,))
     found = answers.of(scope.principal)
     if found is None:
         found = answers.of_everyone_else()

@@ -102,6 +102,16 @@ PrincipalArgument = Annotated[
 ]
 """The principal of a command as an argument instead of `--principal`."""
 
+MemberOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--member-of",
+        metavar="Group:NAME",
+        help="A group of the principal, whose ACLs apply to it, too. May be repeated.",
+        show_default=False,
+    ),
+]
+
 
 To = Annotated[
     AclFormName | None,
@@ -277,3 +287,18 @@ def one_principal(option: str | None, argument: str | None) -> str:
     if len(given) != 1:
         raise usage_error("name one principal: `--principal User:NAME`")
     return given[0]
+
+
+def groups_of(principal: str, member_of: list[str] | None) -> tuple[str, ...]:
+    """Return the names of the groups in `--member-of`; raise a usage error for another principal, or if the
+    principal itself cannot have groups."""
+    from kustos.acl import EVERY_PRINCIPAL, KafkaPrincipal
+
+    texts = [each.strip() for each in member_of or ()]
+    prefix = f"{KafkaPrincipal.GROUP_TYPE}:"
+    for text in texts:
+        if not text.startswith(prefix) or text == prefix:
+            raise usage_error(f"`{text}` is not a group, write it as `Group:NAME`")
+    if texts and principal == EVERY_PRINCIPAL:
+        raise usage_error(f"`{principal}` means everybody, name the principal that has the groups")
+    return tuple(dict.fromkeys(text.removeprefix(prefix) for text in texts))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import with_acl_source
+from kustos.cli.acl_options import MemberOf, groups_of, with_acl_source
 from kustos.cli.one_resource import (
     NamePatternType,
     OneCluster,
@@ -38,6 +38,8 @@ kustos explain --acls /var/lib/kustos/metadata \\
     --principal User:alice --host 10.0.0.7 --operation Write --topic orders
 kustos explain --acls /var/lib/kustos/metadata@2026-11-03 \\
     --principal User:alice --operation Write --topic orders
+kustos explain --acls acls.yaml --principal User:alice \\
+    --member-of Group:payments --operation Read --topic orders
 """
 
 Principal = Annotated[
@@ -63,6 +65,7 @@ def explain(
     operation: Operation,
     source: "AclSource",
     host: Host = None,
+    member_of: MemberOf = None,
     topic: OneTopic = None,
     group: OneGroup = None,
     cluster: OneCluster = False,
@@ -99,7 +102,8 @@ def explain(
     kind = PatternType.LITERAL if cluster else PatternType.from_text(resource_pattern_type.value)
     pattern = ResourcePattern(resource_type, name, kind)
     client = None if host is None else java_host(host)
-    scope = ExplainScope(who, parse_operation(operation), pattern, client)
+    groups = groups_of(who, member_of)
+    scope = ExplainScope(who, parse_operation(operation), pattern, client, groups)
     is_allowed = _answer(scope, source, output)
     return ExitCode.NO if exit_code and not is_allowed else ExitCode.OK
 

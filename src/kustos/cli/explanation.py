@@ -68,14 +68,15 @@ def print_explanation(
 def _headline(explanation: ScopeExplanation) -> str:
     scope = explanation.scope
     what = f"{scope.operation.name} {_names(scope)}"
+    who = f"{scope.principal} in {', '.join(scope.client.group_texts)}" if scope.groups else scope.principal
     if explanation.is_denied:
-        return f"DENIED: {scope.principal} may not {what} from {scope.host or 'anywhere'}"
+        return f"DENIED: {who} may not {what} from {scope.host or 'anywhere'}"
     if explanation.is_allowed:
-        return f"ALLOWED: {scope.principal} may {what} from {scope.host or 'anywhere'}"
+        return f"ALLOWED: {who} may {what} from {scope.host or 'anywhere'}"
     hosts = explanation.allowed_hosts
     if scope.is_one_name:
-        return f"PARTLY: {scope.principal} may {what} from {hosts.text()}, denied elsewhere"
-    return f"PARTLY: {scope.principal} may {what} in part"
+        return f"PARTLY: {who} may {what} from {hosts.text()}, denied elsewhere"
+    return f"PARTLY: {who} may {what} in part"
 
 
 def _names(scope: ExplainScope) -> str:
@@ -203,6 +204,7 @@ def explanation_document(explanation: ScopeExplanation, proposal: Proposal) -> d
     by = [binding for binding in denying if overruled and binding not in overruled]
     return {
         "principal": scope.principal,
+        "groups": list(scope.groups),
         "host": scope.host,
         "operation": scope.operation.name,
         "resource_type": scope.pattern.resource_type.name,

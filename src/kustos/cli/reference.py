@@ -76,8 +76,8 @@ DOCUMENTS: Final[dict[str, str]] = {
     "acls list": "acls",
     "acls add": "added existing",
     "acls convert": "target form acls",
-    "explain": "principal host operation resource_type resource_name pattern_type likely_prefix result rule "
-    "parts matching overruled overruled_by unmatched change no_change settings",
+    "explain": "principal groups host operation resource_type resource_name pattern_type likely_prefix "
+    "result rule parts matching overruled overruled_by unmatched change no_change settings",
     "who-can": "operation resource_type resource_name pattern_type grants cut settings",
     "what-can": "principal grants settings",
     "blast-radius": "principal everything conditional identities settings",

@@ -55,6 +55,37 @@ def test_without_a_host_it_answers_for_all_hosts(here: Path, kustos: Said) -> No
     assert kustos(*READ, "--topic", "orders", "--exit-code")[0] == ExitCode.NO
 
 
+def test_the_acls_of_groups_apply_to_their_members(here: Path, kustos: Said) -> None:
+    groups = [
+        acl("orders", who="Group:sales"),
+        acl("orders", who="Group:guests", permission=DENY),
+        acl("bills", who="Group:sales"),
+    ]
+    (here / "shop.yaml").write_text(write_acls([*SHOP, *groups], AclForm.YAML))
+    asked = (*READ, "--topic", "orders", "--host", "10.0.0.1")
+    for member_of, result in (((), "ALLOWED"), (("sales",), "ALLOWED"), (("sales", "guests"), "DENIED")):
+        options = [part for name in member_of for part in ("--member-of", f"Group:{name}")]
+        _, document = kustos.document(*asked, *options)
+        assert (document["result"], document["groups"]) == (result, list(member_of))
+    assert document["rule"]["acl"]["principal"] == "Group:guests"
+    assert [each["principal"] for each in document["matching"]] == [
+        "Group:guests", "Group:sales", "User:alice",
+    ]  # fmt: skip
+    _, out, _ = kustos(*READ, "--topic", "bills", "--member-of", "Group:sales")
+    assert " ".join(out.split()).startswith(
+        "ALLOWED: User:alice in Group:sales may READ topic bills from any"
+    )
+    _, out, _ = kustos("what-can", "--acls", "shop.yaml", "User:bob", "--member-of", "Group:sales")
+    assert "bills" in out
+    for wrong in ("sales", "User:alice", "Group:"):
+        exit_code, _, err = kustos(*asked, "--member-of", wrong)
+        assert exit_code == ExitCode.USAGE
+        assert "is not a group, write it as `Group:NAME`" in err
+    what_can = ("what-can", "--acls", "shop.yaml", "--principal", "User:*", "--member-of", "Group:sales")
+    exit_code, _, err = kustos(*what_can)
+    assert (exit_code, "means everybody" in err) == (ExitCode.USAGE, True)
+
+
 def test_of_one_host_it_answers_as_before(here: Path, kustos: Said) -> None:
     _, out, _ = kustos(*READ, "--topic", "orders", "--host", "10.9.0.1")
     assert out.startswith(
