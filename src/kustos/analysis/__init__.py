@@ -15,6 +15,7 @@ from kustos.analysis.entitlements import (
 from kustos.analysis.escalation import BlastRadius, Escalation, Identity, Means, Step, Token, blast_radius
 from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain, is_allow
 from kustos.analysis.explain_scope import ExplainScope, Part, ScopeExplanation, explain_scope, meets
+from kustos.analysis.groups import denial_changes, with_groups
 from kustos.analysis.headline import Claim, Consequence, Headline, Rest, headline_of
 from kustos.analysis.host_sets import ANYWHERE, HostSet, hosts_are_covered
 from kustos.analysis.importance import ShownChanges, by_importance, most_important
@@ -109,6 +110,7 @@ __all__ = [
     "breaches",
     "breadth_of",
     "by_importance",
+    "denial_changes",
     "diff",
     "entitlements",
     "explain",
@@ -127,4 +129,5 @@ __all__ = [
     "verify",
     "what_can",
     "who_can",
+    "with_groups",
 ]

@@ -1,9 +1,31 @@
-"""Questions about a client with groups, as questions about a principal without groups."""
+"""Clients with groups, whose ACLs are their own and the ACLs of `Group:` principals."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Final
 
-from kustos.acl import AclBinding
+from kustos.acl import (
+    EVERY_PRINCIPAL,
+    WILDCARD,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+)
+from kustos.analysis.difference import Difference, diff
+from kustos.analysis.kernel import RESOURCE_TYPES, Rules
+
+EVERYTHING_ALLOWED: Final = tuple(
+    AclBinding(
+        ResourcePattern(kind, "", PatternType.PREFIXED),
+        AccessControlEntry(EVERY_PRINCIPAL, WILDCARD, AclOperation.ALL, AclPermissionType.ALLOW),
+    )
+    for kind in RESOURCE_TYPES
+)
+"""ACLs that allow everything to everyone."""
 
 
 def as_own(bindings: Iterable[AclBinding], principal: str, groups: Collection[str]) -> list[AclBinding]:
@@ -19,3 +41,23 @@ def as_own(bindings: Iterable[AclBinding], principal: str, groups: Collection[st
         for binding in bindings
     )
     return list(dict.fromkeys(own))
+
+
+def with_groups(rules: Rules, bindings: Iterable[AclBinding]) -> Rules:
+    """Return the rules for a set of ACLs: with groups if an ACL is for a `Group:` principal."""
+    prefix = f"{KafkaPrincipal.GROUP_TYPE}:"
+    has_groups = any(binding.entry.principal.startswith(prefix) for binding in bindings)
+    return replace(rules, clients_have_groups=has_groups)
+
+
+def denial_changes(old: Iterable[AclBinding], new: Iterable[AclBinding]) -> Difference:
+    """Return at least one region that DENYs deny in one set only, as `diff` does; empty if there is none.
+
+    Two sets decide alike for clients with any groups if this and `diff` are empty: `diff` compares decisions
+    for one principal, and does not see a DENY of what no ACL of that principal allows.
+    """
+    denied = [
+        [*EVERYTHING_ALLOWED, *[b for b in some if b.entry.permission_type is not AclPermissionType.ALLOW]]
+        for some in (old, new)
+    ]
+    return diff(*denied, regions_max=1)

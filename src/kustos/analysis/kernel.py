@@ -46,11 +46,15 @@ class AnalysisError(ValueError):
 class Rules:
     """`super.users` (principals as text) and `allow.everyone.if.no.acl.found`.
 
+    `clients_have_groups`: the ACLs of `Group:` principals may apply to a client in addition to its own, so a
+    DENY may deny what another principal's ACL allows. The rules decide nothing more about one principal.
+
     Raises `AclValueError` for a super user without a type and `AnalysisError` for `User:*`.
     """
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
+    clients_have_groups: bool = False
 
     def __post_init__(self) -> None:
         for principal in self.super_users:

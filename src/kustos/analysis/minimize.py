@@ -49,7 +49,8 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
     """Return a set of ACLs that is not larger and means exactly the same under the same rules.
 
     Remaining ACLs keep their order, new ACLs follow. With `allow.everyone.if.no.acl.found`, ACLs are only
-    removed, and each named resource keeps an ACL that names it. Questions by resource type, for which Kafka
+    removed, and each named resource keeps an ACL that names it. If clients have groups, no ACLs are added,
+    and a DENY is removed only if another DENY has its effect. Questions by resource type, for which Kafka
     implies nothing, are not part of the meaning. Raises `AnalysisError`.
     """
     originals = list(dict.fromkeys(bindings))
@@ -63,7 +64,7 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
         for editor in editors:
             editor.take_out(needless, permission_is_allow=permission_is_allow)
         found = dict.fromkeys(acl for editor in editors for acl in editor.bindings())
-    if not rules.allow_everyone_if_no_acl_found:
+    if not (rules.allow_everyone_if_no_acl_found or rules.clients_have_groups):
         for editor in editors:
             editor.rewrite_all()
         found = dict.fromkeys(acl for editor in editors for acl in editor.bindings())
@@ -133,7 +134,9 @@ class _Editor:
         there = self._now[principal][site]
         there.remove(binding)
         self._layers[principal].put(site, there)
-        if self._is_implied_above(binding) or self._means_the_same(principal, site):
+        is_allow = binding.entry.permission_type is AclPermissionType.ALLOW
+        decides_alone = is_allow or not self._original.rules.clients_have_groups
+        if self._is_implied_above(binding) or (decides_alone and self._means_the_same(principal, site)):
             self._named[site] -= 1
         else:
             there.append(binding)

@@ -4,7 +4,7 @@ The result is exact, and the computation is about as fast as sorting. The theory
 names, hosts and operations fall into classes. An ACL matters exactly if in some class that it matches
 
 - it is the only ALLOW and no ACL denies, or
-- it is the only DENY and some ACL allows, or
+- it is the only DENY and some ACL allows, or clients have groups, whose ACLs may allow it, or
 - with default-allow, it is the only ACL that names the resource, and does not allow everything to everyone.
 
 The classes to check are: for a principal, the sites of its own ACLs, and the sites of `User:*` below them;
@@ -154,7 +154,9 @@ class _Weighing:
                 denied_twice |= denied_once & entry.denies
                 denied_once |= entry.denies
             sole_allows = once & ~twice & ~denied
-            sole_denies = denied_once & ~denied_twice & allowed
+            sole_denies = denied_once & ~denied_twice
+            if not self._rules.clients_have_groups:
+                sole_denies &= allowed
             for entry in held:
                 if entry.allows & sole_allows or entry.denies & sole_denies:
                     self.matters[entry.number] = 1

@@ -9,6 +9,9 @@ from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kustos.acl import AclBinding
     from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
@@ -82,7 +85,8 @@ def diff(
 
     Compares the meaning of the sets, not their text: shows who gains or loses which operations, from
     where, on which names, exactly and for every possible name. It shows no change if and only if both
-    sets decide every request alike. First comes a summary, gains before losses, each with an added or
+    sets decide every request alike; a note on standard error says if they may differ for clients with
+    groups. First comes a summary, gains before losses, each with an added or
     removed ACL; then the most important regions, and the number of those left out.
     """
     from kustos.analysis import diff as difference_between
@@ -102,7 +106,25 @@ def diff(
         headline = headline_of(found, before, after, settings[1].rules())
     report_unknown(output, *settings)
     print_difference(found, headline, before, after, settings, output, is_full=full)
-    return ExitCode.NO if exit_code and not found.is_empty else ExitCode.OK
+    is_same = found.is_empty and not _denials_change(before, after)
+    return ExitCode.NO if exit_code and not is_same else ExitCode.OK
+
+
+def _denials_change(before: "Sequence[AclBinding]", after: "Sequence[AclBinding]") -> bool:
+    """Return whether clients with groups may be denied something else than before, and report it."""
+    from kustos.analysis import ACLS_ALONE, denial_changes, with_groups
+    from kustos.cli.output import print_notice
+
+    if not with_groups(ACLS_ALONE, [*before, *after]).clients_have_groups:
+        return False
+    changes = denial_changes(before, after).changes
+    if changes:
+        print_notice(
+            "note",
+            "the effect of DENYs changes, which matters to clients that have groups, for example: "
+            f"{changes[0].region.text()}",
+        )
+    return bool(changes)
 
 
 def _both(old: "AclSource", new: str | None, at: list[str]) -> "tuple[AclSource, AclSource]":

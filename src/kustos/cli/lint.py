@@ -72,6 +72,7 @@ def lint(
     them all. Redundancy is exact: without a redundant ACL no decision changes. Exits with 5 if a finding
     has the severity of `--fail-on` or a higher one.
     """
+    from kustos.analysis import with_groups
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
     from kustos.cli.broker_settings import report_unknown
@@ -86,7 +87,7 @@ def lint(
         )
     existing = existing_names(existing_topics, existing_groups)
     loaded = source.load()
-    rules = loaded.settings.rules()
+    rules = with_groups(loaded.settings.rules(), loaded.bindings)
     bindings = [each.binding for each in loaded.located]
     with progress(f"looking at {len(bindings)} ACLs"):
         found = [each for each in lint_acls(bindings, rules, existing) if each.code not in (ignore or ())]

@@ -42,6 +42,7 @@ def minimize(
     replace them. Super users and the default of the source are part of the meaning.
     """
     from kustos.analysis import minimize as minimized
+    from kustos.analysis import with_groups
     from kustos.cli.acl_target import AclTarget
     from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import usage_error
@@ -51,7 +52,8 @@ def minimize(
         raise usage_error("`--to` is the form of a target, name one (`-` for standard output)")
     destination = None if target is None else AclTarget.of(target, to, force=force)
     loaded = source.load()
-    bindings, rules = loaded.bindings, loaded.settings.rules()
+    bindings = loaded.bindings
+    rules = with_groups(loaded.settings.rules(), bindings)
     with progress(f"looking for fewer than {len(bindings)} ACLs"):
         found = minimized(bindings, rules)
     report_unknown(output, loaded.settings)

@@ -175,7 +175,8 @@ def _principal_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         yield Finding(
             "KUS404",
             number,
-            f"only a custom principal builder makes principals of the type `{kind}`",
+            f"only a custom principal builder makes principals of the type `{kind}`"
+            f"{', or kustos groups of clients' if bare == KafkaPrincipal.GROUP_TYPE else ''}",
             "check that the cluster has one",
         )
 
