@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import overlaps, pieces
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
-from kustos.pipeline.run.files.shared_beginnings import HeadWatch, WantedMarks, heads_of, heads_to_look_for
+from kustos.pipeline.run.files.line_notes import HeadWatch, WantedMarks
+from kustos.pipeline.run.files.overlaps import heads_of, heads_to_look_for
 from kustos.pipeline.tables import InputFile
 from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line

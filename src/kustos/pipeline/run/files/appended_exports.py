@@ -20,8 +20,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.run.files.beginnings import FIRST_LINES, is_stamped, line_mark
+from kustos.pipeline.run.files.line_notes import SECOND_BYTES, WantedMarks, has_second
+from kustos.pipeline.run.files.logs import vouch
 from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable, lines_in_tasks
-from kustos.pipeline.run.files.shared_beginnings import SECOND_BYTES, WantedMarks, has_second, vouch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

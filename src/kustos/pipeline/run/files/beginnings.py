@@ -1,21 +1,26 @@
-"""The beginning of a log: what copies of it share, however far they grew, and other logs do not.
+"""The beginning of a log: its first lines with a time, which copies share and other logs do not.
 
-Theory of operation. Many logs begin alike: brokers print the same banner, and a layout may have a header.
-Lines with a time do not recur: two brokers hardly log the same text in the same millisecond, and not several
-times in a row. So a beginning is a ladder of digests: each covers all text up to the 1st, 2nd, 4th, 8th and
-16th line with a time. Files that agree on every digest both have are copies, or one grew out of the other;
-the last one in common says how many such lines vouch for that. Where no line has milliseconds, times to the
-second count instead, and more of them must agree.
+Many logs begin alike: brokers print the same banner, and a layout may have a header. Lines with a time do not
+recur: two brokers hardly log the same text in the same millisecond, and not several times in a row. So a log
+is known by its first lines with a time. Files that agree in all that both have are copies, or one grew out of
+the other; the number of these lines is the evidence. Without milliseconds, several lines count as one.
 """
 
 import hashlib
+import json
 import re
 import zlib
 from dataclasses import dataclass
 from typing import IO, Final, Self
 
-RUNGS: Final = (1, 2, 4, 8, 16)
-"""Lines with a time up to which a digest goes; few, so that a log has one soon, and at most so many."""
+FIRST_LINES: Final = 4
+"""Different lines with a time by which a log is known: few, so that a log has them soon.
+
+Rotation may cut between equal lines of one millisecond: several of them are no more evidence than one.
+"""
+
+SECONDS_LINES: Final = 4
+"""Lines with a time to the second that count as one with milliseconds."""
 
 BEGINNING_BYTES_MAX: Final = 1 << 20
 """How far a beginning goes at most: the longest banners, whole configurations, have some 100 kB."""
@@ -23,18 +28,12 @@ BEGINNING_BYTES_MAX: Final = 1 << 20
 LINE_BYTES_MAX: Final = 1 << 16
 """Longer lines are cut here for the digest."""
 
-FIRST_LINES: Final = 4
-"""Different lines with a time by which the beginning of a log is recognized within another file.
-
-Rotation may cut between equal lines of one millisecond: several of them are no more in common than one.
-"""
-
-SECONDS_LINES: Final = 4
-"""So many lines with a time to the second vouch like one to the millisecond."""
-
 _DIGEST_CHARACTERS: Final = 32
 _STAMPED_WITHIN_BYTES: Final = 192
 """How far into a line its time begins: the names of a pod and a container may come first."""
+
+_JSON: Final = "{"
+"""What the mark of a line of JSON begins with, as the line does."""
 
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d[.,]\d{3}|(?<!\d)1\d{12}(?!\d)")
 """A time of day to the millisecond, or milliseconds since the epoch: seconds are often shared."""
@@ -44,60 +43,51 @@ _SECONDS: Final = re.compile(rb"\d\d:\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The ladder of digests of a log, and the marks of its `first_lines` with a time, none of JSON.
+    """The marks of the `first_lines` with a time of a log; `at_once` of them have the time of the first.
 
-    `first_line` is the digest of the first line that is not blank. `seconds` is a ladder by times to the
-    second, of a log without any to the millisecond. `at_once` of the `first_lines` have the first one's time.
+    `seconds` is for a log without milliseconds: digests of its text up to each `SECONDS_LINES`-th line with a
+    time. `first_line` is the digest of the first line that is not blank.
     """
 
-    rungs: tuple[str, ...] = ()
     first_lines: tuple[str, ...] = ()
-    first_line: str | None = None
     seconds: tuple[str, ...] = ()
+    first_line: str | None = None
     at_once: int = 1
 
-    def in_common(self, other: "Beginning") -> int | None:
-        """Return how many lines with a time both begin with, as far as known; None if they differ.
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks of the first lines, without those of JSON: events of JSON have ids of their own."""
+        return tuple(mark for mark in self.first_lines if not mark.startswith(_JSON))
 
-        Of times to the second `SECONDS_LINES` count as one.
-        """
-        by_seconds = not (self.rungs and other.rungs)
-        one, another = (self.seconds, other.seconds) if by_seconds else (self.rungs, other.rungs)
+    def in_common(self, other: "Beginning") -> int | None:
+        """Return how many lines with a time both begin with, as far as known; None if they differ."""
+        by_seconds = not (self.first_lines and other.first_lines)
+        one, another = (each.seconds if by_seconds else each.first_lines for each in (self, other))
         both = min(len(one), len(another))
-        if not both:
-            return 0
         if one[:both] != another[:both]:
             return None
-        return RUNGS[both - 1] // (SECONDS_LINES if by_seconds else 1)
+        if not both and None not in (self.first_line, other.first_line):
+            return 0 if self.first_line == other.first_line else None
+        return both
 
     def may_have_become(self, other: "Beginning") -> bool:
         """Return whether a log with this beginning has the other one if it only grew."""
-        by_seconds = bool(self.seconds) and not other.rungs  # else times to the second count no more
+        by_seconds = not other.first_lines  # else times to the second count no more
         return (
-            other.rungs[: len(self.rungs)] == self.rungs
+            other.first_lines[: len(self.first_lines)] == self.first_lines
             and (not by_seconds or other.seconds[: len(self.seconds)] == self.seconds)
             and self.first_line in (None, other.first_line)
         )
 
     def to_text(self) -> str:
         """Return the text that the table `inputs` keeps."""
-        first_lines = ",".join(self.first_lines)
-        seconds = ",".join(self.seconds)
-        return ";".join(
-            (",".join(self.rungs), first_lines, self.first_line or "", seconds, str(self.at_once))
-        )
+        return json.dumps((self.first_lines, self.seconds, self.first_line, self.at_once))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the beginning with this text; raise ValueError if it is none."""
-        rungs, first_lines, first_line, seconds, at_once = text.split(";")
-        return cls(
-            tuple(filter(None, rungs.split(","))),
-            tuple(filter(None, first_lines.split(","))),
-            first_line or None,
-            tuple(filter(None, seconds.split(","))),
-            int(at_once),
-        )
+        """Return the beginning with this text; raise ValueError if there is none."""
+        first_lines, seconds, first_line, at_once = json.loads(text)
+        return cls(tuple(first_lines), tuple(seconds), first_line, at_once)
 
 
 def is_stamped(line: bytes) -> bool:
@@ -122,22 +112,28 @@ def line_digest(line: bytes) -> str:
 
 def line_mark(line: bytes) -> str:
     """Return a mark of a line without its end: a checksum, which is quick to compare, and a digest."""
-    text = line[:LINE_BYTES_MAX].rstrip(b"\r\n")
-    return f"{zlib.crc32(text):08x}{line_digest(text)}"
+    return f"{checksum(line):08x}{line_digest(line)}"
+
+
+def checksum(line: bytes) -> int:
+    """Return the number that the mark of a line begins with."""
+    return zlib.crc32(line[:LINE_BYTES_MAX].rstrip(b"\r\n"))
 
 
 def read_beginning(content: IO[bytes]) -> Beginning:
     """Return the beginning of a file's unpacked content; raise what reading raises.
 
-    A last line without its end does not count for the ladder, since it may go on.
+    A last line without its end counts only as the `first_line`, since it may go on.
     """
     whole = hashlib.sha256()
-    rungs: list[str] = []
-    seconds: list[str] = []
     first_lines: dict[str, bytes] = {}
+    seconds: list[str] = []
     first_line: str | None = None
-    stamped, timed, left = 0, 0, BEGINNING_BYTES_MAX
-    while left > 0 and len(rungs) < len(RUNGS) and (line := content.readline(min(left, LINE_BYTES_MAX))):
+    timed, left = 0, BEGINNING_BYTES_MAX
+    while left > 0 and len(first_lines) < FIRST_LINES:
+        line = content.readline(min(left, LINE_BYTES_MAX))
+        if not line:
+            break
         left -= len(line)
         if not line.strip():
             continue
@@ -147,20 +143,16 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         whole.update(line.rstrip(b"\r\n") + b"\n")
         time = time_in(line)
         if time is not None:
-            stamped += 1
-            if len(first_lines) < FIRST_LINES and not line.startswith(b"{"):
-                first_lines.setdefault(line_mark(line), time)
-            if stamped in RUNGS:
-                rungs.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
-        elif len(seconds) < len(RUNGS) and _SECONDS.search(_with_time(line)):
+            mark = _JSON + line_digest(line) if line.startswith(b"{") else line_mark(line)
+            first_lines.setdefault(mark, time)
+        elif len(seconds) < FIRST_LINES and _SECONDS.search(_with_time(line)):
             timed += 1
-            if timed in RUNGS:
+            if timed % SECONDS_LINES == 0:
                 seconds.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
-    times = list(first_lines.values())
+    times = [*first_lines.values()]
     return Beginning(
-        tuple(rungs),
         tuple(first_lines),
+        () if first_lines else tuple(seconds),
         first_line,
-        () if rungs else tuple(seconds),
         times.count(times[0]) if times else 1,
     )

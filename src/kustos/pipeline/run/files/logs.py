@@ -1,4 +1,6 @@
-"""Which log a file is a copy of: chosen by what chance cannot share, and said where it cannot be known.
+"""Whether two files are one log: by what chance cannot share, and reported where it cannot be known.
+
+A file gets its log from its identity and its beginning, before it is read (`Logs`):
 
 | known of two files | they are |
 |---|---|
@@ -8,7 +10,20 @@
 | they differ in their beginning | two logs |
 | their inputs have different sources, or are of different clusters | two logs |
 | several lines with a time in common at the beginning | one log, unless their paths name two brokers |
-| less in common | one log in one folder by one name or of one source, else two: and kustos says so |
+| less in common | one log in one folder by one name or of one source, else two, with a warning |
+
+Later one of two logs may be found to hold the beginning of the other (`overlap_of`):
+
+| of the first four lines of a log, the other file holds | they are |
+|---|---|
+| all four | one log |
+| the first two or more, and it ends there | one log: an export that ended within these lines |
+| the first two or three, and goes on with others | in doubt: busy brokers have some in common by chance |
+| the first one, and it ends there | in doubt |
+| the first ones, of one millisecond, ends there, and was rotated | two: log4j may go on with equal lines |
+
+A log that has just begun has fewer than four lines, so all of its lines count as the first two or three. One
+`source` of both files settles each doubt: one broker wrote them.
 """
 
 import hashlib
@@ -19,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.places import FileState, Place
-from kustos.pipeline.run.files.beginnings import Beginning
+from kustos.pipeline.run.files.beginnings import FIRST_LINES, Beginning
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile
@@ -52,6 +67,20 @@ class Choice:
     said: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A new file, its log, and another log whose beginning it holds, or that holds its own.
+
+    `is_sure` if that makes them one log.
+    """
+
+    place: str
+    own_log: str
+    log: str
+    other_place: str
+    is_sure: bool
+
+
 def broker_of(path: str) -> str | None:
     """Return the name of a broker or pod in a path, the innermost; None if there is none."""
     found = list(_BROKER.finditer(path))
@@ -82,7 +111,7 @@ class Logs:
     def __init__(self, known: Iterable["InputFile"]) -> None:
         self._by_path: Final[dict[str, InputFile]] = {}
         self._by_inode: Final[dict[int, list[InputFile]]] = {}
-        self._by_begin: Final[dict[str, list[InputFile]]] = {}
+        self._by_first: Final[dict[str, list[InputFile]]] = {}
         self._logs: Final[set[str]] = set()
         for one in known:
             self._add(one)
@@ -121,16 +150,14 @@ class Logs:
         return choice
 
     def _add(self, file: "InputFile") -> None:
-        beginning = _beginning(file)
         self._by_path[file.path] = file
         if file.inode:
             self._by_inode.setdefault(file.inode, []).append(file)
-        for key in _keys(beginning):
-            self._by_begin.setdefault(key, []).append(file)
+        for key in _first(file):
+            self._by_first.setdefault(key, []).append(file)
         self._logs.add(file.log)
 
     def _chosen(self, file: "InputFile") -> Choice:
-        beginning = _beginning(file)
         # inodes of two file systems may be equal: elsewhere a first line in common is too little
         for one in reversed(self._by_inode.get(file.inode, ())):
             common = _common(one, file)
@@ -139,43 +166,63 @@ class Logs:
                 is_here or (common >= VOUCHING_LINES and not are_declared_apart(one, file))
             ):
                 return Choice(one.log, _stays(one, file))
-        keys = _keys(beginning)
-        like = {id(one): one for key in keys for one in self._by_begin.get(key, ())[-CANDIDATES_MAX:]}
-        judged = [
-            (common, *_judged(one, file, common), one)
-            for one in reversed(like.values())
-            if (common := _common(one, file)) is not None
+        first = _first(file)
+        like = {id(one): one for key in first for one in self._by_first.get(key, ())[-CANDIDATES_MAX:]}
+        alike = [
+            (common, one) for one in reversed(like.values()) if (common := _common(one, file)) is not None
         ]
-        judged.sort(key=lambda each: -each[0])
-        for _, is_one_log, why, one in judged:
+        said = None
+        for common, one in sorted(alike, key=lambda each: -each[0]):
+            is_one_log, why = _judged(one, file, common)
             if is_one_log:
                 return Choice(one.log, why)
-        return Choice(self._new_name(file, beginning), next((why for _, _, why, _ in judged if why), None))
+            said = said or why
+        return Choice(self._new_name(file, first), said)
 
-    def _new_name(self, file: "InputFile", beginning: Beginning) -> str:
+    def _new_name(self, file: "InputFile", first: list[str]) -> str:
         """Return a name that no other log has: equal in other tables, as far as the beginning shows."""
-        begin = next(iter(beginning.rungs), beginning.first_line)
-        if begin is None:
+        if not first:
             return f"file:{file.path}"
         declared = [each for each in (file.source, file.cluster) if each]
-        name = _digest(*declared, begin) if declared else begin
+        name = _digest(*declared, first[0])
         if name in self._logs:
-            name = _digest(file.source or "", begin, file.path)
-        return name if name not in self._logs else _digest(name, str(file.inode), str(file.modified_ns))
+            name = _digest(*declared, first[0], file.path, str(file.inode), str(file.modified_ns))
+        return name
 
 
 def are_apart(one: "InputFile", other: "InputFile") -> bool:
     """Return whether two files are of two logs by their clusters, sources, or the brokers in their paths."""
-    if _differ(one.cluster or None, other.cluster or None):
-        return True
-    if one.source is not None and other.source is not None:
-        return one.source != other.source
-    return _differ(broker_of(one.path), broker_of(other.path))
+    is_one_source = one.source is not None and one.source == other.source
+    return are_declared_apart(one, other) or (
+        not is_one_source and _differ(broker_of(one.path), broker_of(other.path))
+    )
 
 
 def are_declared_apart(one: "InputFile", other: "InputFile") -> bool:
     """Return whether the inputs of two files say that they are of two logs."""
     return _differ(one.source, other.source) or _differ(one.cluster or None, other.cluster or None)
+
+
+def overlap_of(
+    file: "InputFile", other: "InputFile", leading: int, *, at_once: int, ends: bool
+) -> Overlap | None:
+    """Return what it means that one of two files holds the first `leading` lines of the other.
+
+    The logs of the two differ. `at_once` of these lines are of one moment. `ends`: the file that holds them
+    goes on with no other line with a time.
+    """
+    if leading < VOUCHING_LINES and not (leading and ends):
+        return None
+    if ends and leading <= at_once and family_of(file.path) == family_of(other.path):
+        return None
+    is_one_source = file.source is not None and file.source == other.source
+    is_sure = is_one_source or vouch(leading, ends=ends)
+    return Overlap(file.path, file.log, other.log, other.path, is_sure)
+
+
+def vouch(leading: int, *, ends: bool) -> bool:
+    """Return whether so many first lines in common, behind which one log ends or not, make two logs one."""
+    return leading == FIRST_LINES or (leading >= VOUCHING_LINES and ends)
 
 
 def _stays(one: "InputFile", file: "InputFile") -> str | None:
@@ -189,14 +236,14 @@ def _stays(one: "InputFile", file: "InputFile") -> str | None:
 
 
 def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str | None]:
-    """Return whether files with this much in common are one log, and what to say about it."""
+    """Return whether files with so many first lines in common are one log, and the warning, if any."""
     if are_declared_apart(one, file):
         return _judged_against_declaration(one, file, common)
-    brokers = broker_of(one.path), broker_of(file.path)
-    if _differ(*brokers) and (file.source is None or one.source is None):
+    if are_apart(one, file):
         return False, (
-            f"`{file.path}` begins like `{one.path}` but their paths name `{brokers[1]}` and `{brokers[0]}`: "
-            "read as two logs; if one is a copy of the other take it out, or give the input a `source`"
+            f"`{file.path}` begins like `{one.path}` but their paths name `{broker_of(file.path)}` and "
+            f"`{broker_of(one.path)}`: read as two logs; if one is a copy of the other take it out, or give "
+            "the input a `source`"
         )
     if common >= VOUCHING_LINES or (file.source is not None and file.source == one.source):
         return True, None
@@ -222,22 +269,14 @@ def _judged_against_declaration(one: "InputFile", file: "InputFile", common: int
     )
 
 
-def _common(one: "InputFile", file: "InputFile") -> int | None:
-    """Return how many lines with a time both begin with; None if they cannot be one log."""
-    known, found = _beginning(one), _beginning(file)
-    common = known.in_common(found)
-    if common == 0 and None not in (known.first_line, found.first_line):
-        return 0 if known.first_line == found.first_line else None
-    return common
+def _common(one: "InputFile", other: "InputFile") -> int | None:
+    return Beginning.from_text(one.beginning).in_common(Beginning.from_text(other.beginning))
 
 
-def _beginning(file: "InputFile") -> Beginning:
-    return Beginning.from_text(file.beginning)
-
-
-def _keys(beginning: Beginning) -> set[str]:
-    """Return by what files with a like beginning are found."""
-    return {*filter(None, [beginning.first_line]), *beginning.rungs[:1], *beginning.seconds[:1]}
+def _first(file: "InputFile") -> list[str]:
+    """Return by what files with a like beginning are found, the strongest first."""
+    found = Beginning.from_text(file.beginning)
+    return [*found.first_lines[:1], *found.seconds[:1], *filter(None, [found.first_line])]
 
 
 def _differ(one: str | None, other: str | None) -> bool:

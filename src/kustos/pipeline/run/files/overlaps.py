@@ -1,46 +1,63 @@
 """Files that hold lines of each other: logs put together, and exports of one log that overlap.
 
-Theory of operation. A file that holds the beginning of another log is that log and more: `cat b1 b2`, or an
-export that began earlier. So all new files are searched for the beginnings of all logs, and the beginnings
-of new logs are looked up among the stored events, whose files may be gone. Logs found to overlap are read as
-one, by which each line of them counts once. If they were read as two before, a file that holds both cannot be
-right in either: it is refused. `shared_beginnings` says what is an overlap, and what only a doubt. A file in
-which time goes back may be exports that were appended to each other: `appended_exports` finds them.
+A file that holds the beginning of another log is that log and more: `cat b1 b2`, or an export that began
+earlier. So all new files are searched for the beginnings of all logs, and the beginnings of new logs are
+looked up among the stored events, whose files may be gone. Logs found to overlap are read as one, by which
+each line of them counts once. If they were read as two before, a file that holds both cannot be right in
+either: it is refused. `overlap_of` says what is an overlap, and what only a doubt. A file in which time goes
+back may be exports that were appended to each other: `appended_exports` finds them.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.places import Place
 from kustos.pipeline.run.files.appended_exports import appended_exports
 from kustos.pipeline.run.files.beginnings import Beginning
-from kustos.pipeline.run.files.logs import family_of
-from kustos.pipeline.run.files.new_files import FoundFiles
-from kustos.pipeline.run.files.shared_beginnings import (
-    HEADS_MAX,
-    Head,
-    HeadWatch,
-    Held,
-    Overlap,
-    WantedMarks,
-    heads_of,
-    heads_to_look_for,
-    overlaps_within,
-    readable,
-)
+from kustos.pipeline.run.files.line_notes import HeadWatch, Held, WantedMarks
+from kustos.pipeline.run.files.logs import Overlap, are_apart, are_declared_apart, family_of, overlap_of
+from kustos.pipeline.run.files.new_files import FoundFile, FoundFiles
 from kustos.pipeline.run.files.stored_events import overlaps_stored
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
 
+HEADS_MAX: Final = 100_000
+"""Logs whose beginnings are looked for, the latest: 3 MB for a task, which needs 40 MB for them."""
+
 _SOME_HEADS: Final = (
     "only the latest {:,} of {:,} logs were looked for in new files: a file that also holds an older one "
     "counts twice; give inputs a `source`, which only logs of the same one are compared by"
 )
+
+
+class Head(NamedTuple):
+    """The marks of the different first lines of a log, how many are of the first's moment, and their file."""
+
+    marks: tuple[str, ...]
+    at_once: int
+    file: "InputFile"
+
+
+def heads_of(files: "Iterable[InputFile]") -> list[Head]:
+    """Return the heads of the logs of files, each once; logs of JSON, or without times, have none."""
+    heads: dict[tuple[str, ...], Head] = {}
+    for file in files:
+        beginning = Beginning.from_text(file.beginning)
+        if marks := beginning.marks:
+            heads.setdefault((*marks, file.log), Head(marks, beginning.at_once, file))
+    return [*heads.values()]
+
+
+def heads_to_look_for(heads: Sequence[Head], files: "Iterable[InputFile]") -> list[Head]:
+    """Return the heads that files may hold: not those of other sources and clusters."""
+    declared = {(file.source, file.cluster): file for file in files}.values()
+    return [head for head in heads if not all(are_declared_apart(head.file, file) for file in declared)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +93,33 @@ class Overlaps:
     def settled(self, spark: SparkSession, held: Mapping[str, Held]) -> FoundFiles:
         """Return the files with one log for those that overlap, without those that hold two known logs.
 
-        `held` is what the files were found to hold. Those in which time goes back are read twice more; raises
+        `held` is what the files were found to hold. Those in which time goes back are read once more; raises
         what reading them raises.
         """
         out_of_order = {place for place, of_file in held.items() if of_file.goes_back}
         found = _with_exports(spark, self.found, out_of_order)
-        within = overlaps_within(found.new, self.heads, held)
+        within = _overlaps_within(found.new, self.heads, held)
         return _with_one_log(found, [*within, *self.candidates])
+
+
+def _overlaps_within(
+    files: Sequence[FoundFile], heads: Sequence[Head], held: Mapping[str, Held]
+) -> Iterator[Overlap]:
+    """Yield where files hold the beginning of another log."""
+    by_first: dict[str, list[Head]] = {}
+    for head in heads:
+        by_first.setdefault(head.marks[0], []).append(head)
+    by_place = {file.identity.path: file.identity for file in files}
+    for place, of_file in held.items():
+        own = by_place[place]
+        for head in (head for mark in of_file.marks for head in by_first.get(mark, ())):
+            if head.file.log == own.log or are_apart(own, head.file):
+                continue
+            leading = [*takewhile(of_file.marks.__contains__, head.marks)]
+            ends = of_file.end in leading
+            overlap = overlap_of(own, head.file, len(leading), at_once=head.at_once, ends=ends)
+            if overlap is not None:
+                yield overlap
 
 
 def _with_one_log(found: FoundFiles, candidates: Sequence[Overlap]) -> FoundFiles:
@@ -147,10 +184,10 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
 def _with_exports(spark: SparkSession, found: FoundFiles, out_of_order: Set[str]) -> FoundFiles:
     """Return the files with the exports that were appended to those in which time goes back.
 
-    These are read twice more. What only may be an export counts again, and is said.
+    These are read once more. What only may be an export counts again, and is said.
     """
     suspects = [file for file in found.new if file.identity.path in out_of_order]
-    exports = appended_exports(spark, readable(suspects))
+    exports = appended_exports(spark, [file.readable() for file in suspects if not file.fault])
     said = [
         f"`{place}` holds exports that overlap, one after another: each line counts once"
         for place, of_file in sorted(exports.items())

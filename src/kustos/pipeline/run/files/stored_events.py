@@ -29,10 +29,9 @@ from kustos.pipeline.run.files.beginnings import (
 )
 from kustos.pipeline.run.files.compression import DAMAGE, unpacked
 from kustos.pipeline.run.files.content import FIRST_BYTES
-from kustos.pipeline.run.files.logs import are_apart
+from kustos.pipeline.run.files.logs import Overlap, are_apart, overlap_of
 from kustos.pipeline.run.files.new_files import FoundFile
 from kustos.pipeline.run.files.pieces import file_of
-from kustos.pipeline.run.files.shared_beginnings import Overlap, overlap_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
