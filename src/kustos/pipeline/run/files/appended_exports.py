@@ -2,25 +2,26 @@
 
 A log that is written once and in order has no line at which time goes back, and whose next lines it holds
 elsewhere; `kubectl logs --since=1h >> kafka.log` writes such. Time alone may go back, as clocks are set. So a
-file is parts that begin where time goes back, and their lines are compared:
+file is cut into parts that begin where time goes back, and their lines are compared:
 
 | of the first four lines of a part, another part holds | they are |
 |---|---|
 | all four | two exports that overlap |
 | the first two or three, and one of the two parts ends there | likewise |
-| less, and yet they have lines in common | a doubt: busy brokers, whose logs are in one file, have some |
+| less, and yet they have lines in common | in doubt: busy brokers, whose logs are in one file, have some |
 
 Times to the second settle nothing, since equal lines of a second are common.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.run.files.beginnings import FIRST_LINES, is_stamped, line_mark
-from kustos.pipeline.run.files.line_notes import SECOND_BYTES, WantedMarks, has_second
+from kustos.pipeline.run.files.line_notes import SECOND_BYTES, has_second
 from kustos.pipeline.run.files.logs import vouch
 from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable, lines_in_tasks
 
@@ -32,6 +33,9 @@ PARTS_MAX: Final = 1_000
 
 SHARED_MAX: Final = 10_000
 """Sets of parts with lines in common that the driver takes; with more, all files are in doubt."""
+
+_LAST: Final = FIRST_LINES
+"""What `at` is for the last line of a part; its first lines have their numbers from 0, others -1."""
 
 _Parts = tuple[int, ...]
 """Numbers of parts of a file, ascending."""
@@ -58,88 +62,71 @@ class _Part:
 def appended_exports(spark: "SparkSession", files: Sequence[Readable]) -> dict[str, Exports]:
     """Return by place what exports are in each of these files, in which time goes back somewhere.
 
-    Reads them twice; raises what reading them raises.
+    Reads them once more; raises what reading them raises.
     """
-    parts: dict[str, list[_Part]] = {}
-    schema = "place string, begin bigint, first array<string>, last string, has_milliseconds boolean"
-    for row in lines_in_tasks(spark, files, _parts, schema, whole=True).collect() if files else ():
-        part = _Part(row["begin"], tuple(row["first"]), row["last"], row["has_milliseconds"])
-        parts.setdefault(row["place"], []).append(part)
-    several = {place: sorted(found, key=lambda part: part.begin) for place, found in parts.items()}
-    several = {place: found for place, found in several.items() if len(found) > 1}
-    shared = _shared(spark, [file for file in files if file.place in several], several)
-    found = {place: _exports(found, shared.get(place, {})) for place, found in several.items()}
-    is_more = sum(map(len, shared.values())) > SHARED_MAX
-    return {place: replace(exports, has_doubt=True) for place, exports in found.items()} if is_more else found
-
-
-def _parts(piece: Piece, lines: PlacedLines) -> Iterator[dict[str, Any]]:
-    begin, count = 0, 1
-    first: dict[str, None] = {}
-    has_milliseconds = True
-    last = second = b""
-
-    def part() -> dict[str, Any]:
-        found = {
-            "begin": begin,
-            "first": [*first],
-            "last": line_mark(last),
-            "has_milliseconds": has_milliseconds,
-        }
-        return {"place": piece.file.place, **found}
-
-    for position, line in lines:
-        at = line[:SECOND_BYTES]
-        if at != second:
-            if not has_second(at):
-                continue
-            if at < second and count < PARTS_MAX:
-                yield part()
-                begin, count, first, has_milliseconds = position, count + 1, {}, True
-            second = at
-        if len(first) < FIRST_LINES:
-            first[line_mark(line)] = None
-            has_milliseconds = has_milliseconds and is_stamped(line)
-        last = line
-    if first:
-        yield part()
-
-
-def _shared(
-    spark: "SparkSession", files: Sequence[Readable], parts: Mapping[str, Sequence[_Part]]
-) -> dict[str, dict[_Parts, frozenset[str]]]:
-    """Return by place which parts have lines in common, and of these the marks of first lines."""
     from pyspark.sql import functions as sql
 
     if not files:
         return {}
-    by_place = {
-        place: (WantedMarks(mark for part in found for mark in part.first), [part.begin for part in found])
-        for place, found in parts.items()
-    }
-
-    def marks(piece: Piece, lines: PlacedLines) -> Iterator[dict[str, Any]]:
-        wanted, begins = by_place[piece.file.place]
-        place, former = piece.file.place, b""
-        for position, line in lines:
-            if line != former and has_second(line[:SECOND_BYTES]):
-                mark, part = line_mark(line), bisect_right(begins, position) - 1
-                yield {"place": place, "mark": mark, "part": part, "is_first": mark in wanted}
-            former = line
-
-    schema = "place string, mark string, part bigint, is_first boolean"
-    holders = sql.array_sort(sql.collect_set("part")).alias("parts")
-    lines = lines_in_tasks(spark, files, marks, schema).groupBy("place", "mark", "is_first").agg(holders)
-    first = sql.collect_list(sql.when(sql.col("is_first"), sql.col("mark"))).alias("first")
-    rows = lines.where(sql.size("parts") > 1).groupBy("place", "parts").agg(first).limit(SHARED_MAX + 1)
-    shared: dict[str, dict[_Parts, frozenset[str]]] = {}
-    for row in rows.collect():
-        shared.setdefault(row["place"], {})[tuple(row["parts"])] = frozenset(row["first"])
-    return shared
+    schema = "place string, mark string, part bigint, begin bigint, at bigint, is_stamped boolean"
+    lines = lines_in_tasks(spark, files, _lines_of_parts, schema, whole=True)
+    edge = sql.when(sql.col("at") >= 0, sql.struct("part", "at", "mark", "begin", "is_stamped"))
+    parts = sql.array_sort(sql.collect_set("part")).alias("parts")
+    by_line = lines.groupBy("place", "mark").agg(parts, sql.collect_list(edge).alias("edges"))
+    shared = sql.when(sql.size("parts") > 1, sql.col("parts")).alias("parts")
+    edges = sql.flatten(sql.collect_list("edges")).alias("edges")
+    most = SHARED_MAX + len(files)  # each file has a row of lines that are in one part
+    rows = by_line.groupBy("place", shared).agg(edges).limit(most + 1).collect()
+    if len(rows) > most:
+        return {file.place: Exports((), has_doubt=True) for file in files}
+    by_place: dict[str, dict[_Parts | None, list[Any]]] = {}
+    for row in rows:
+        held_by = None if row["parts"] is None else tuple(row["parts"])
+        by_place.setdefault(row["place"], {})[held_by] = row["edges"]
+    return {place: _exports(found) for place, found in by_place.items()}
 
 
-def _exports(parts: Sequence[_Part], shared: Mapping[_Parts, frozenset[str]]) -> Exports:
-    holders = {mark: numbers for numbers, first in shared.items() for mark in first}
+def _lines_of_parts(piece: Piece, lines: PlacedLines) -> Iterator[dict[str, Any]]:
+    """Yield each line that has a time, with the number of its part; equal lines on end once."""
+    part, begin = 0, 0
+    first: set[str] = set()
+    former = second = b""
+
+    def row(line: bytes, mark: str, at: int) -> dict[str, Any]:
+        found = {"place": piece.file.place, "mark": mark, "part": part, "begin": begin, "at": at}
+        return found | {"is_stamped": at >= 0 and is_stamped(line)}
+
+    for position, line in lines:
+        time = line[:SECOND_BYTES]
+        if time != second:
+            if not has_second(time):
+                continue
+            if time < second and part + 1 < PARTS_MAX:
+                yield row(former, line_mark(former), _LAST)
+                part, begin, first = part + 1, position, set()
+            second = time
+        if line == former:
+            continue
+        mark, former = line_mark(line), line
+        is_first = len(first) < FIRST_LINES and mark not in first
+        yield row(line, mark, len(first) if is_first else -1)
+        if is_first:
+            first.add(mark)
+    if former:
+        yield row(former, line_mark(former), _LAST)
+
+
+def _exports(edges: Mapping[_Parts | None, Sequence[Any]]) -> Exports:
+    """Return the exports of a file by the first and last lines of its parts, which parts have in common."""
+    parts: list[_Part] = []
+    ordered = sorted(each for found in edges.values() for each in found)
+    for _, of_part in groupby(ordered, key=itemgetter("part")):
+        *first, last = of_part
+        marks = tuple(each["mark"] for each in first)
+        has_milliseconds = all(each["is_stamped"] for each in first)
+        parts.append(_Part(last["begin"], marks, last["mark"], has_milliseconds))
+    shared = [numbers for numbers in edges if numbers is not None]
+    holders = {each["mark"]: numbers for numbers in shared for each in edges[numbers]}
     begins: set[int] = set()
     for number, part in enumerate(parts):
         for other in holders.get(part.first[0], ()):
