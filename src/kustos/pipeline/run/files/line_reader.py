@@ -7,8 +7,6 @@ from zoneinfo import ZoneInfo
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import AuditFiles
-from kustos.pipeline.places import FileState
-from kustos.pipeline.run.files.compression import Packing
 from kustos.pipeline.run.files.logs import Logs
 from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at, places_of
 from kustos.pipeline.run.files.pieces import Readable, Watch, read_pieces
@@ -47,35 +45,16 @@ def readable_files(
         for place, packing in places_of(path):
             identity = described(place, packing, state, is_closed=True)
             choice = logs.choose(identity)
-            name = place.removeprefix(f"{found.root}/")
-            file = Readable(
-                place,
-                name,
-                choice.log,
-                packing,
-                *_sizes(state, packing),
-                inode=identity.inode,
-                modified_ns=identity.modified_ns,
-                beginning=identity.beginning,
-            )
-            files.append(replace(file, layout=_layout(file, layout, may_be_unknown=may_be_unknown)))
             said += [] if choice.said is None else [choice.said]
+            # the given layout if the file is in it, else the one of its first lines
+            of_file = layout and layout_at(place, packing, layout, may_be_unknown=True)
+            of_file = of_file or layout_at(place, packing, None, may_be_unknown=may_be_unknown)
+            name = place.removeprefix(f"{found.root}/")
+            file = FoundFile(name, replace(identity, log=choice.log), packing=packing, layout=of_file)
+            files.append(file.readable())
     if layout is not None and layout not in {file.layout for file in files}:
         raise AuditInputError(f"no file below `{found.root}` is in the layout `{layout}`, see its lines")
     return ReadableFiles(tuple(files), tuple(said))
-
-
-def _layout(file: Readable, layout: str | None, *, may_be_unknown: bool) -> str | None:
-    """Return the given layout if the file is in it, else that of its first lines."""
-    if layout is not None:
-        given = layout_at(file.place, file.packing, layout, may_be_unknown=True)
-        if given is not None:
-            return given
-    return layout_at(file.place, file.packing, None, may_be_unknown=may_be_unknown)
-
-
-def _sizes(state: FileState, packing: Packing) -> tuple[int | None, int]:
-    return state.size_bytes if packing is Packing.PLAIN else None, state.size_bytes
 
 
 def read_located_lines(
