@@ -11,8 +11,6 @@ import json
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import (
     EVERY_PRINCIPAL,
     WILDCARD,
@@ -38,6 +36,7 @@ from kustos.authorizer import (
     KafkaApiError,
     parse_super_users,
 )
+from kustos.wire import ErrorCode
 
 TEAMS_FILE = "teams.file"
 OWNED = (ResourceType.TOPIC, ResourceType.GROUP)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclBinding, AclValueError, host_matches
 from kustos.authorizer import (
     AclFaultError,
@@ -19,6 +17,7 @@ from kustos.authorizer import (
 )
 from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.metadata.control import ApiError, codes_error, filter_error, texts_error
+from kustos.wire import ErrorCode
 from testkit.differential.oracle import Oracle
 from testkit.differential.specification import Spec
 from testkit.differential.worlds import (

@@ -8,12 +8,10 @@ its end.
 from dataclasses import dataclass, field
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.quorum import Address
 from kustos.metadata.records import LeaderChange, NoOpRecord, control_batch, encode_record
-from kustos.wire import Message, response_codec
+from kustos.wire import ErrorCode, Message, response_codec
 from kustos.wire.api_keys import ApiKey
 from kustos.wire.record_batch import RecordBatch, batch_of
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import (
     ApiError,
@@ -29,7 +27,7 @@ from kustos.metadata.features import metadata_version_name
 from kustos.metadata.image import ImageBuilder, MetadataImage, image_of, records_at
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, decode_record, encode_record
 from kustos.runtime import SystemEntropy
-from kustos.wire import uuid_of_text
+from kustos.wire import ErrorCode, uuid_of_text
 from testkit.kafka.compiled import java_program
 
 PROBE_TIMEOUT_S = 120

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i32Timedelta
 
+from kustos.wire import ErrorCode
 from testkit.guarded.cluster import Op, Type, acl
 from testkit.guarded.raw_client import body_of, framed, request_bytes
 from testkit.guarded.traffic_judge import FETCH, Judge

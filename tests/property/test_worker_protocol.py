@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
@@ -46,7 +45,7 @@ from kustos.metadata.records import (
     control_batch,
     encode_record,
 )
-from kustos.wire import ApiKey, encoded_batch_of, request_codec, response_codec
+from kustos.wire import ApiKey, ErrorCode, encoded_batch_of, request_codec, response_codec
 from tests.property.test_metadata_theorems import State, logs
 
 INT32: Final = st.integers(0, 2**31 - 1)

@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation
+from kustos.wire import ErrorCode
 
 _ERROR_NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
 

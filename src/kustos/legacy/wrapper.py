@@ -8,8 +8,6 @@ create one.
 
 from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import (
     EVERY_PRINCIPAL,
     WILDCARD,
@@ -44,6 +42,7 @@ from kustos.legacy.interface import LegacyAuthorizer
 from kustos.legacy.simple import SimpleAclAuthorizer
 from kustos.legacy.values import Acl, Resource, Session
 from kustos.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES, LegacyRefusalError
+from kustos.wire import ErrorCode
 
 NOT_CREATED = "Failed to create ACL"
 """Kafka's text for an error without its own code."""

@@ -5,9 +5,8 @@ Source: `org.apache.kafka.common.protocol.Errors`, 4.3.1.
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import ResourceType
+from kustos.wire import ErrorCode
 
 NONE: Final = 0
 

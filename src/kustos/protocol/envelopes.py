@@ -8,12 +8,10 @@ over-long lengths, which Java tolerates.
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import KafkaPrincipal
 from kustos.protocol.codes import INVALID_REQUEST
 from kustos.protocol.steps import RefuseRequestError
-from kustos.wire import ApiKey, MalformedMessageError, read_uvarint, uvarint
+from kustos.wire import ApiKey, ErrorCode, MalformedMessageError, read_uvarint, uvarint
 
 PRINCIPAL_DESERIALIZATION_FAILURE: Final = ErrorCode.principal_deserialization_failure.value
 

@@ -6,8 +6,6 @@ Refusals have no text. A token is described with all fields first, then converte
 from collections.abc import Sequence
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import (
     ApiError,
@@ -17,7 +15,7 @@ from kustos.metadata.control import (
     TokenDescription,
 )
 from kustos.protocol.shapes import fitted
-from kustos.wire import ApiKey, Message, response_codec
+from kustos.wire import ApiKey, ErrorCode, Message, response_codec
 
 NO_TIME: Final = -1
 """Kafka's timestamp if a broker refused before it contacted a controller."""

@@ -1,4 +1,4 @@
-"""Bytes without IO: frames, headers, exact message codecs, primitives, record batches, DER."""
+"""Bytes without IO: frames, headers, exact message codecs, error codes, primitives, record batches, DER."""
 
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
 from kustos.wire.batch_headers import (
@@ -16,6 +16,7 @@ from kustos.wire.codec import (
     response_codec,
 )
 from kustos.wire.der import DerElement, DerError, DerTag, der_bodies, der_body, der_elements, der_fields
+from kustos.wire.error_codes import ErrorCode
 from kustos.wire.frames import (
     CORRELATION_ID_AT,
     CORRELATION_ID_END,
@@ -95,6 +96,7 @@ __all__ = [
     "DerElement",
     "DerError",
     "DerTag",
+    "ErrorCode",
     "FrameLengthError",
     "FrameReader",
     "ItemReader",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
     EVERY_BINDING,
@@ -34,6 +33,7 @@ from kustos.authorizer import (
     KafkaApiError,
     StandardAuthorizerPlugin,
 )
+from kustos.wire import ErrorCode
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow
 

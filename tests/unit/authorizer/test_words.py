@@ -5,7 +5,6 @@ import uuid
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
     AccessControlEntry,
@@ -38,6 +37,7 @@ from kustos.authorizer import (
 )
 from kustos.authorizer.audit import JsonLines
 from kustos.protocol import Decided
+from kustos.wire import ErrorCode
 from testkit.audit_events import AuditEvent, AuditFormatError
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC

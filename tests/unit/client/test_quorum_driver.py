@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.client import ClientError, ClientSettings, ConnectionLimits
@@ -21,7 +20,7 @@ from kustos.metadata.quorum.answers import read_batches
 from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
-from kustos.wire import Message, response_codec
+from kustos.wire import ErrorCode, Message, response_codec
 from kustos.wire.record_batch import batch_of
 from testkit.ports import free_port
 from testkit.quorum import fake_controller as fake

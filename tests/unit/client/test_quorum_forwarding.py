@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.acl import KafkaPrincipal
@@ -27,7 +26,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.quorum import FollowedStore
 from kustos.protocol.envelopes import principal_bytes
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
-from kustos.wire import Message, request_codec, response_codec, response_frame
+from kustos.wire import ErrorCode, Message, request_codec, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.quorum.fake_controller import FakeController
 from testkit.quorum.model import CLUSTER_ID, Cluster

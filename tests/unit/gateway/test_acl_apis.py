@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclOperation, KafkaPrincipal, ResourceType
@@ -23,7 +22,7 @@ from kustos.authorizer import (
 from kustos.gateway.apis.acls import AclApis
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
-from kustos.wire import Message, MessageCodec, request_codec, response_codec
+from kustos.wire import ErrorCode, Message, MessageCodec, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import (
@@ -25,7 +24,7 @@ from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from kustos.gateway.store import large_work
 from kustos.protocol import Decided, admin
-from kustos.wire import Message
+from kustos.wire import ErrorCode, Message
 from kustos.wire.api_keys import ApiKey
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.gateway.audit import DENIED, EVENTS, ControlledSink, decided, until

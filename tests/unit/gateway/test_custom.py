@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
@@ -27,6 +26,7 @@ from kustos.gateway.apis.custom_authorizer import (
     CustomContextAuthorizer,
     UnusedDecider,
 )
+from kustos.wire import ErrorCode
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow
 from testkit.waiting import NEVER_AWAITED

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.acl import EVERY_BINDING, AclOperation, KafkaPrincipal, ResourceType
@@ -31,6 +30,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
 from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.protocol import OfferedApis
+from kustos.wire import ErrorCode
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.sessions import World, request
 from testkit.protocol.random_requests import ALL_ALLOWED, allow

@@ -5,11 +5,11 @@ import gc
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.gateway.apis import purgatory as module
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.wire import ErrorCode
 
 SOON_MS = 20
 LATE_MS = 60_000

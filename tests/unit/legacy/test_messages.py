@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
     EVERY_BINDING,
@@ -41,6 +40,7 @@ from kustos.legacy import (
 from kustos.legacy.documents import acls_of, entries_of
 from kustos.legacy.values import STATEMENTS_PER_ACL_MAX, order_of
 from kustos.runtime import FileSystemStorage
+from kustos.wire import ErrorCode
 
 TOPIC, READ, WRITE = ResourceType.TOPIC, AclOperation.READ, AclOperation.WRITE
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

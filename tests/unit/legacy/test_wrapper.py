@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
     EVERY_BINDING,
@@ -39,6 +38,7 @@ from kustos.legacy import (
     Session,
     SimpleAclAuthorizer,
 )
+from kustos.wire import ErrorCode
 
 TOPIC, READ, ALL = ResourceType.TOPIC, AclOperation.READ, AclOperation.ALL
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

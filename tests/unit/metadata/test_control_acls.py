@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
     AccessControlEntry,
@@ -32,6 +31,7 @@ from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL
 from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, MetadataImage, acl_record, image_of
 from kustos.metadata.records import FeatureLevelRecord, RemoveAccessControlEntryRecord
 from kustos.runtime import SystemEntropy
+from kustos.wire import ErrorCode
 
 ENTROPY = SystemEntropy()
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

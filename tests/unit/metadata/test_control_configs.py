@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import parse_super_users
 from kustos.metadata.control import (
@@ -21,6 +20,7 @@ from kustos.metadata.control import (
 )
 from kustos.metadata.image import image_of
 from kustos.metadata.records import ConfigRecord, MetadataRecord
+from kustos.wire import ErrorCode
 
 BROKER, TOPIC, LOGGER, METRICS, GROUP = 4, 2, 8, 16, 32
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE

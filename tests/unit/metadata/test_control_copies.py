@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import (
     MAX_RECORDS_PER_USER_OPERATION,
@@ -20,6 +19,7 @@ from kustos.metadata.features import DEFAULT_LEVEL, DELEGATION_TOKEN_LEVEL, SCRA
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
 from kustos.metadata.store.store import MetadataStore
+from kustos.wire import ErrorCode
 from tests.unit.metadata.token_worlds import TOKEN
 
 SHA_256, SHA_512 = ScramMechanism

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import FeatureUpdate, FeatureUpdates, UpgradeType, update_features
 from kustos.metadata.features import (
@@ -21,6 +20,7 @@ from kustos.metadata.records import (
     MetadataRecord,
     UserScramCredentialRecord,
 )
+from kustos.wire import ErrorCode
 
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 LEVELS = st.integers(MINIMUM_LEVEL, LATEST_LEVEL)

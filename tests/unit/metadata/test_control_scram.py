@@ -4,7 +4,6 @@ import hashlib
 import hmac
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import (
     MAX_RECORDS_PER_USER_OPERATION,
@@ -26,6 +25,7 @@ from kustos.metadata.records import (
     UserScramCredentialRecord,
 )
 from kustos.metadata.scram import ScramMechanism, scram_credential
+from kustos.wire import ErrorCode
 
 SHA_256, SHA_512 = 1, 2
 SALT, SALTED = b"the-salt", b"the-salted-password"

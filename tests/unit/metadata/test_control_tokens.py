@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import (
@@ -39,6 +38,7 @@ from kustos.metadata.image import ImageBuilder, MetadataImage, image_of
 from kustos.metadata.records import DelegationTokenRecord, FeatureLevelRecord, RemoveDelegationTokenRecord
 from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.runtime import SystemEntropy
+from kustos.wire import ErrorCode
 from tests.unit.metadata.token_worlds import TOKEN, TOKEN_ID, renewed
 
 KEY = "the-s3cret"

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.quorum import (
@@ -24,7 +23,7 @@ from kustos.metadata.quorum.answers import ControllerAnswer, EpochEnd, Event
 from kustos.metadata.quorum.follower import NEXT
 from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import NoOpRecord, encode_record
-from kustos.wire import Message, response_codec
+from kustos.wire import ErrorCode, Message, response_codec
 from kustos.wire.record_batch import batch_of
 from testkit.quorum.model import CLUSTER_ID, Cluster, address_of
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import (
@@ -16,6 +15,7 @@ from kustos.metadata.control import (
 )
 from kustos.metadata.errors import BatchTooLargeError
 from kustos.metadata.store.requests import refused
+from kustos.wire import ErrorCode
 from tests.unit.metadata.test_control_acls import acl
 
 ERROR = ApiError(ErrorCode.unknown_server_error)

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBindingFilter
 from kustos.metadata.directory.format import format_directory
@@ -15,6 +14,7 @@ from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy
 from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import FeatureLevelRecord
 from kustos.metadata.store.store import CreateAcls, MetadataStore
+from kustos.wire import ErrorCode
 from kustos.wire.record_batch import batch_of
 from testkit.clocks import ManualClock
 from testkit.metadata_logs import (

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import parse_super_users
@@ -28,6 +27,7 @@ from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import RecordError
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.store.store import MetadataStore, SweepTokens
+from kustos.wire import ErrorCode
 from testkit.clocks import ManualClock
 
 ALICE, BOB = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")

@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.metadata.control import ApiError
 from kustos.protocol import node_messages
 from kustos.protocol.admin import error_fields, error_fields_with_text
 from kustos.protocol.shapes import TEXT_CHARACTERS_MAX, shortened
-from kustos.wire import ApiKey, request_codec, response_codec
+from kustos.wire import ApiKey, ErrorCode, request_codec, response_codec
 from testkit.protocol.random_requests import ALL_ALLOWED
 from tests.unit.protocol.protocol_requests import ALPHA, GROUP_NAME, ask, connection, may
 

@@ -4,11 +4,11 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation
 from kustos.client import SettingsError
 from kustos.server.settings.node_settings import settings_from
+from kustos.wire import ErrorCode
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.admin_node import PASSWORD, Talker, admin_node, on_cluster
 from testkit.gateway.gateways import Caller

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 
 if TYPE_CHECKING:
-    from kio.schema.errors import ErrorCode
+    from kustos.wire import ErrorCode
 
 
 @unique
@@ -112,9 +112,9 @@ class InvalidActionError(AuthorizerError, ValueError):
 
 
 def error_codes() -> "type[ErrorCode]":
-    """Return Kafka's error codes, imported at the first error, because importing kio takes longer than
-    importing this package."""
-    from kio.schema.errors import ErrorCode
+    """Return Kafka's error codes, imported at the first error, because importing the message codecs
+    takes longer than importing this package."""
+    from kustos.wire import ErrorCode
 
     return ErrorCode
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client.connection import KafkaConnection
@@ -26,6 +25,7 @@ from kustos.protocol import principal_bytes
 from kustos.runtime import Entropy
 from kustos.wire import (
     ApiKey,
+    ErrorCode,
     MalformedMessageError,
     Message,
     api_name,

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kustos.client.errors import ClientError, KafkaError, ProtocolViolationError
 from kustos.client.settings import NodeAddress
 from kustos.client.topics.limits import FetchLimits
-from kustos.wire import ZERO_UUID, Message, MessageCodec, uuid_of_text, uuid_text
+from kustos.wire import ZERO_UUID, ErrorCode, Message, MessageCodec, uuid_of_text, uuid_text
 
 METADATA_VERSIONS: Final = (4, 12)
 LIST_OFFSETS_FLOOR: Final = 2

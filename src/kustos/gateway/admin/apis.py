@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.gateway.admin.configs import ConfigBook
@@ -29,7 +28,7 @@ from kustos.protocol import (
     node_messages,
 )
 from kustos.runtime import Clock
-from kustos.wire import ApiKey, Message
+from kustos.wire import ApiKey, ErrorCode, Message
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

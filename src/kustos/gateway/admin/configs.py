@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum, unique
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.gateway.admin.loggers import Loggers
 from kustos.metadata.control import ApiError, ConfigResourceType, java_int
 from kustos.metadata.image import MetadataImage
 from kustos.protocol import DescribedConfig, Synonym
-from kustos.wire import Message
+from kustos.wire import ErrorCode, Message
 
 
 @unique

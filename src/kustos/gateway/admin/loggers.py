@@ -6,11 +6,9 @@ Levels belong to this process and are never persisted: a restart resets them.
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.control import ApiError, java_int
 from kustos.protocol import MESSAGES, UNKNOWN_SERVER_ERROR
-from kustos.wire import Message
+from kustos.wire import ErrorCode, Message
 
 ROOT_LOGGER: Final = "root"
 LOG_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")

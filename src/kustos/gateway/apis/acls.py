@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.acl import EVERY_BINDING, AclBinding
 from kustos.authorizer import (
@@ -26,7 +25,7 @@ from kustos.gateway.apis.custom_authorizer import AuthorizerFailedError, discard
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.store.large_work import Interruption, LargeWork
 from kustos.protocol import DescribedAcls, WrittenAt, admin
-from kustos.wire import Message, MessageCodec
+from kustos.wire import ErrorCode, Message, MessageCodec
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

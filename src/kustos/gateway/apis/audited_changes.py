@@ -11,8 +11,6 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.auth.mechanisms import ScramHash
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import cut
@@ -20,7 +18,7 @@ from kustos.gateway.audit.security import SecurityLog
 from kustos.gateway.session.client_session import LocalApis
 from kustos.metadata.control import ConfigOperation, ConfigResourceType
 from kustos.protocol import Opened
-from kustos.wire import ApiKey, Message
+from kustos.wire import ApiKey, ErrorCode, Message
 
 EVENTS_PER_REQUEST_MAX: Final = 1_000
 """The number of changes of one request with separate events; the others share one event with their number."""

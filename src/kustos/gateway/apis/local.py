@@ -4,15 +4,13 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.authorizer import KafkaApiError
 from kustos.client.quorum import Forwarded
 from kustos.gateway.apis.shared import SharedApis, refused
 from kustos.gateway.store.source import MetadataSource
 from kustos.metadata.control import describe_tokens
 from kustos.protocol import Opened, RefusedFrameError, token_messages
-from kustos.wire import ApiKey, Message
+from kustos.wire import ApiKey, ErrorCode, Message
 
 CHANGES: Final = frozenset(
     {

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.authorizer import KafkaApiError
+from kustos.wire import ErrorCode
 
 ALTER_ACLS: Final = "AlterAcls"
 """The name of this purgatory in Kafka's metrics."""

@@ -7,8 +7,6 @@ client's version. Both are made in the client's name.
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.authorizer import KafkaApiError
 from kustos.client.quorum import (
     ControllerForwarder,
@@ -20,6 +18,7 @@ from kustos.gateway.store.forwarding import ForwardingMutator
 from kustos.gateway.store.source import Submitted
 from kustos.gateway.store.writer import ALONE, Followers
 from kustos.metadata.quorum import FollowedStore
+from kustos.wire import ErrorCode
 
 
 def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> KafkaApiError:

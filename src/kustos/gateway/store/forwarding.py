@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclBinding, AclBindingFilter
 from kustos.authorizer import (
     AclBindingDeleteResult,
@@ -18,7 +16,7 @@ from kustos.client.admin import creation_fields, filter_fields, matching_binding
 from kustos.client.quorum import Forwarded
 from kustos.gateway.store.large_work import LargeWork
 from kustos.gateway.store.source import Submitted
-from kustos.wire import ApiKey, Message, request_codec
+from kustos.wire import ApiKey, ErrorCode, Message, request_codec
 
 ACL_VERSION: Final = 3
 """The version of CreateAcls and DeleteAcls; every controller that can be followed supports it."""

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclBinding, AclBindingFilter
 from kustos.authorizer import (
     AclCreateResult,
@@ -20,7 +18,7 @@ from kustos.gateway.store.writer import MetadataWriter, changed
 from kustos.metadata.control import ApiError, TokenExpiry, TokenRenewal
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls
 from kustos.protocol import admin, token_messages
-from kustos.wire import ApiKey, response_codec
+from kustos.wire import ApiKey, ErrorCode, response_codec
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.client import supervised
@@ -18,6 +17,7 @@ from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata import MetadataError
 from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
+from kustos.wire import ErrorCode
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

@@ -19,7 +19,6 @@ from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.client import (
     NONE,
@@ -32,7 +31,7 @@ from kustos.client import (
 from kustos.gateway.upstream.all_topics import PARTITIONS_PER_PAGE, AllTopicNames, Cursor, EndlessListError
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.protocol import ClusterTopics
-from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
+from kustos.wire import ZERO_UUID, ApiKey, ErrorCode, Message, request_codec
 
 NOT_THERE: Final = frozenset({3, 17})
 """Metadata's error codes for a topic that does not exist: unknown, or an invalid name."""

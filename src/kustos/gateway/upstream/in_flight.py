@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.client import ClientError
 from kustos.gateway.upstream.link import CUT_REMEMBERED_S, UpstreamLink
 from kustos.settings import Setting, whole_number
+from kustos.wire import ErrorCode
 
 LINKS_PER_TURN: Final = 100
 """The number of links whose requests are authorized again in one event loop iteration."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.client import one_shot, supervised
@@ -53,6 +52,7 @@ from kustos.gateway.workers.messages import (
 from kustos.gateway.workers.requests import ITEM_BYTES, items_of, submit_of, submitted_of
 from kustos.gateway.workers.store import WorkerStore
 from kustos.runtime import freeze_objects, garbage_collection_paused
+from kustos.wire import ErrorCode
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import structlog
-from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.client import one_shot, supervised
@@ -48,6 +47,7 @@ from kustos.gateway.workers.messages import (
 from kustos.gateway.workers.requests import ITEM_BYTES, answer_of, failure_of, items_of, request_of
 from kustos.protocol import TABLE
 from kustos.runtime import words_of
+from kustos.wire import ErrorCode
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

@@ -3,8 +3,6 @@
 import ipaddress
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
 from kustos.client import ClientError
 from kustos.client.quorum import Forwarded, answer_in, envelope_of
@@ -15,6 +13,7 @@ from kustos.protocol import RefuseRequestError, principal_of
 from kustos.wire import (
     LENGTH_BYTES,
     ApiKey,
+    ErrorCode,
     Message,
     WireError,
     peek_api,

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import (
     CLUSTER_NAME,
     EVERY_BINDING,
@@ -43,7 +41,7 @@ from kustos.metadata.image import MetadataImage, acl_record
 from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
 from kustos.metadata.records.fields import string_field
 from kustos.runtime import Entropy
-from kustos.wire import new_uuid
+from kustos.wire import ErrorCode, new_uuid
 
 NAMED_ACLS_MAX: Final = 500_000
 """The maximum number of ACLs in the answer to one deletion, if several filters match the same ones: about 30

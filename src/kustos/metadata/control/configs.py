@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum, unique
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
@@ -23,6 +21,7 @@ from kustos.metadata.errors import RecordError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import ConfigRecord, MetadataRecord
 from kustos.metadata.records.fields import MAX_STRING_SIZE_BYTES, string_field
+from kustos.wire import ErrorCode
 
 CLUSTER_WIDE: Final = ""
 """The name of the broker resource for all nodes."""

@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
@@ -22,6 +20,7 @@ from kustos.metadata.image import MetadataImage, scram_record
 from kustos.metadata.records import DelegationTokenRecord, MetadataRecord
 from kustos.metadata.records.fields import string_field
 from kustos.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramMechanism
+from kustos.wire import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

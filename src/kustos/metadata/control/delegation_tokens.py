@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control.results import ApiError, ControlResult
 from kustos.metadata.control.token_secrets import TokenSecret
@@ -20,7 +18,7 @@ from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import DelegationTokenRecord, RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import Entropy
 from kustos.settings import INT64_MAX, Setting, whole_number
-from kustos.wire import new_uuid, uuid_text
+from kustos.wire import ErrorCode, new_uuid, uuid_text
 
 MAX_RECORDS_PER_SWEEP: Final = 1000
 """Kafka's limit of removals in one pass; after a full pass the next one follows at once."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.control.results import ApiError, ControlResult
 from kustos.metadata.features import (
     LATEST_LEVEL,
@@ -20,6 +18,7 @@ from kustos.metadata.features import (
 )
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
+from kustos.wire import ErrorCode
 
 FeatureRange = tuple[int, int]
 """The lowest and the highest level."""

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.records import MetadataRecord
+from kustos.wire import ErrorCode
 
 MAX_RECORDS_PER_USER_OPERATION: Final = 10_000
 """Kafka's limit (`QuorumController.MAX_RECORDS_PER_USER_OP`): one request must not block all others."""

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
@@ -22,6 +20,7 @@ from kustos.metadata.scram import (
     ScramMechanism,
     credential_from_salted_password,
 )
+from kustos.wire import ErrorCode
 
 _TWICE = "A user credential cannot be altered twice in the same request"
 

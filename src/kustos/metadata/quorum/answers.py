@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.log.layout import METADATA_TOPIC_ID
 from kustos.metadata.quorum.values import UNKNOWN, Address, FetchedBatch, ForeignAnswerError
-from kustos.wire import LENGTH_END, CorruptBatchError, Message, MessageCodec, read_batch
+from kustos.wire import LENGTH_END, CorruptBatchError, ErrorCode, Message, MessageCodec, read_batch
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = METADATA_TOPIC_ID.bytes

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclBinding, AclBindingFilter
 from kustos.metadata.control import (
     AclCreated,
@@ -22,6 +20,7 @@ from kustos.metadata.control import (
     TokenRenewal,
 )
 from kustos.metadata.errors import BatchTooLargeError
+from kustos.wire import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

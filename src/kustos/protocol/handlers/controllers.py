@@ -6,8 +6,6 @@ Envelope.
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
 from kustos.protocol.effects import Handler, Reply, Unwrap
@@ -15,7 +13,7 @@ from kustos.protocol.envelopes import address_bytes_of, principal_of
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.perform import annotate_cluster, served
 from kustos.protocol.steps import ClusterOperations, RefuseRequestError, Row
-from kustos.wire import Message
+from kustos.wire import ErrorCode, Message
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

@@ -10,8 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import (
     GROUP_AUTHORIZATION_FAILED,
@@ -27,7 +25,7 @@ from kustos.protocol.quoted_patterns import shown_to_clients
 from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import allowed_names, answers, begin_item, each
-from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
+from kustos.wire import ZERO_UUID, ApiKey, ErrorCode, Message, request_codec
 
 DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
 

@@ -9,8 +9,6 @@ Source: `KafkaApis.handleProduceRequest` of Kafka 4.3.1.
 
 from itertools import islice
 
-from kio.schema.errors import ErrorCode
-
 from kustos.authorizer import AuthorizerError
 from kustos.protocol.codes import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from kustos.protocol.common import WRITE_TRANSACTION
@@ -28,7 +26,7 @@ from kustos.protocol.limits import BATCHES
 from kustos.protocol.perform import finish, merged, resolve_topic_ids, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import begin_item
-from kustos.wire import Message, WireError, batch_headers
+from kustos.wire import ErrorCode, Message, WireError, batch_headers
 
 INVALID_RECORD = ErrorCode.invalid_record.value
 NO_ACKNOWLEDGEMENT = 0

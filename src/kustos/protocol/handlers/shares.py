@@ -12,8 +12,6 @@ Sources: KIP-932, KIP-1222; `KafkaApis.handleShareFetchRequest`, `.handleShareAc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
 from kustos.protocol.codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
@@ -47,7 +45,7 @@ from kustos.protocol.share_sessions import (
 )
 from kustos.protocol.steps import RefuseRequestError, Rewrite, Row, gates_of
 from kustos.protocol.turns import each
-from kustos.wire import ZERO_UUID, Message
+from kustos.wire import ZERO_UUID, ErrorCode, Message
 
 SHARE_SESSION_NOT_FOUND = ErrorCode.share_session_not_found.value
 INVALID_SHARE_SESSION_EPOCH = ErrorCode.invalid_share_session_epoch.value

@@ -13,8 +13,6 @@ Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.common import CREATE_TOPIC
@@ -27,7 +25,7 @@ from kustos.protocol.steps import Row, gates_of
 from kustos.protocol.topic_names import INTERNAL_TOPICS, is_topic_name
 from kustos.protocol.topic_patterns import ClusterTopics
 from kustos.protocol.turns import allowed_names
-from kustos.wire import ApiKey, Message
+from kustos.wire import ApiKey, ErrorCode, Message
 
 STREAMS_INVALID_TOPOLOGY: Final = ErrorCode.streams_invalid_topology.value
 MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)

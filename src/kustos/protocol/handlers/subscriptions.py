@@ -11,8 +11,6 @@ Sources: `KafkaApis.handleConsumerGroupHeartbeat` and `TopicRegexResolver` of Ka
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
 from kustos.protocol.codes import (
@@ -31,7 +29,7 @@ from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_names, each
-from kustos.wire import ApiKey, Message
+from kustos.wire import ApiKey, ErrorCode, Message
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = ErrorCode.coordinator_load_in_progress.value
 DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)

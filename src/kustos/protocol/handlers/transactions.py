@@ -8,8 +8,6 @@ Sources: `KafkaApis.handleInitProducerIdRequest`, `.handleAddPartitionsToTxnRequ
 from collections import Counter
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
 from kustos.protocol.codes import (
@@ -28,7 +26,7 @@ from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.topic_names import INTERNAL_TOPICS
 from kustos.protocol.topic_patterns import TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_each, begin_item, each
-from kustos.wire import Message
+from kustos.wire import ErrorCode, Message
 
 TWO_PHASE_COMMIT = Check(AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID)
 OPERATION_NOT_ATTEMPTED: Final = ErrorCode.operation_not_attempted.value
