@@ -42,12 +42,12 @@ def span(page: Path, first: str, column: int = 3, scale: int = 1) -> str:
 
 def test_figures_of_speed_are_those_of_the_pages_it_links_to() -> None:
     assert f"a decision is {span(PERFORMANCE, 'authorize-')} times as fast as in Java" in FLAT
-    by_type = f"a question by resource type {span(PERFORMANCE, 'by-resource-type')} times as fast"
+    by_type = f"a check by resource type {span(PERFORMANCE, 'by-resource-type')} times as fast"
     assert by_type in FLAT
     ((_, ours, theirs, *_),) = cells(PERFORMANCE, "memory-1m")
     assert f"A million ACLs take {ours}, and {theirs} in Java" in FLAT
     rate = span(METADATA_LOG, "create-acl-rate-32")
-    assert f"[{rate} times as many ACL changes durable a second]" in FLAT
+    assert f"[{rate} times as many ACL changes durable per second]" in FLAT
     produced, consumed = (
         span(BENCHMARK, f"`gateway-{each}`", 4, scale=100) for each in ("produce", "consume")
     )
@@ -71,7 +71,7 @@ def test_versions_are_those_that_are_used() -> None:
 def test_sizes_of_runs_are_those_of_the_runs() -> None:
     compared = (ROOT / "tests" / "differential" / "test_standard_authorizer.py").read_text()
     (questions,) = re.findall(r'"KUSTOS_CHECKS"\) or ([0-9_]+)\)', compared)
-    assert f"compares {int(questions):,} random ones" in FLAT
+    assert f"compares {int(questions):,} random decisions" in FLAT
     crashed = (ROOT / "tests" / "simulation" / "__main__.py").read_text()
     (points,) = re.findall(r'"--points", type=int, default=([0-9_]+)', crashed)
     assert f"{int(points):,} crashes a run" in FLAT
@@ -79,7 +79,7 @@ def test_sizes_of_runs_are_those_of_the_runs() -> None:
     last = max(
         int(number) for line in story.splitlines() for number in re.findall(r"[0-9]+", line.split("|")[1])
     )
-    assert f"Two of the demo's {last} steps" in FLAT
+    assert f"two of the demo's {last} steps" in FLAT
 
 
 def test_what_is_refused_is_what_the_table_of_apis_lacks() -> None:
