@@ -37,7 +37,7 @@ CLOSED_FOR: Final[Mapping[str, str]] = {
     "tagged fields out of order|out of order or too long": CANONICAL,
     "a tagged field (of a wrong size|beyond the message)": CANONICAL,
     "tagged fields, more than": "Unknown tagged fields",
-    "has more than .* elements|bytes is too large": "More than anybody needs",
+    "has more than .* elements|bytes is too large": "Limits of list elements",
 }
 """Why kustos refuses frames that Kafka reads, as regular expressions → the difference that explains it."""
 

@@ -16,7 +16,7 @@ from testkit.paths import ROOT
 MUTANTS_PER_REQUEST = 20
 CANONICAL = "Frames that are not in canonical form"
 TAGS = "Unknown tagged fields"
-MANY = "More than anybody needs"
+MANY = "Limits of list elements"
 
 
 def request(key: int, version: int, body: str, tags: str = "", client_id: str = "000161") -> bytes:

@@ -49,7 +49,7 @@ def asks_who_governs(_: Run, asked: Asked) -> bool:
     )
 
 
-SHARED = {"Hosts in ACLs", "Equal questions of one request"}
+SHARED = {"Hosts in ACLs", "Equal checks of one request"}
 
 DIFFERENCES: tuple[Difference, ...] = (
     *[each for each in differences.DIFFERENCES if each.name in SHARED],
@@ -68,14 +68,14 @@ DIFFERENCES: tuple[Difference, ...] = (
         ),
         expected=with_our_levels,
     ),
-    Difference(name="Who governs", of=AUDIT, where=asks_who_governs),
+    Difference(name="Changes of super users", of=AUDIT, where=asks_who_governs),
     Difference(
-        name="Words for a fault",
+        name="Error text without a decision",
         of=ANSWER,
         where=lambda run, _: run.story.title == "principal: everybody",
     ),
     Difference(
-        name="Times of a token that was not made",
+        name="Times of a token that was not created",
         of=ANSWER,
         where=lambda run, _: (
             run.story.api == ApiKey.CREATE_DELEGATION_TOKEN and run.story.title.endswith("a group as renewer")

@@ -149,7 +149,7 @@ ASKED_ITEM_BY_ITEM = {
 
 DIFFERENCES = (
     Difference(
-        name="Topics that a streams group may not make",
+        name="Internal topics of a streams group",
         of=ANSWER,
         where=lambda run, asked: (
             run.story.title == "a topic that may not be made"
@@ -165,7 +165,7 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Topics that a streams group may not make",
+        name="Internal topics of a streams group",
         of=AUDIT,
         where=lambda run, asked: (
             run.story.api == ApiKey.STREAMS_GROUP_HEARTBEAT
@@ -188,7 +188,7 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Words about a regular expression",
+        name="Errors for regular expressions",
         of=ANSWER,
         where=lambda run, asked: (
             run.story.title == "what is no pattern"
@@ -202,14 +202,14 @@ DIFFERENCES = (
         expected=offered_of,
     ),
     Difference(
-        name="No fetch session of nothing",
+        name="No fetch session without topics",
         of=ANSWER,
         where=lambda run, _: (
             run.story.api == ApiKey.FETCH and "session" in run.story.title and run.user == NOBODY
         ),
     ),
     Difference(
-        name="No fetch session of nothing",
+        name="No fetch session without topics",
         of=AUDIT,
         where=lambda run, _: (
             run.story.api == ApiKey.FETCH and "session" in run.story.title and run.user == NOBODY
@@ -235,7 +235,7 @@ DIFFERENCES = (
     ],
     *[
         Difference(
-            name="Unknown ids",
+            name="Unknown topic ids",
             of=of,
             where=titled(ApiKey.SHARE_FETCH, "of missing topics"),
         )
@@ -248,17 +248,17 @@ DIFFERENCES = (
         expected=without_ids,
     ),
     Difference(
-        name="A payload is whole batches",
+        name="Records that are not complete batches",
         of=ANSWER,
         where=titled(ApiKey.PRODUCE, *MALFORMED),
     ),
     Difference(
-        name="A payload is whole batches",
+        name="Records that are not complete batches",
         of=AUDIT,
         where=titled(ApiKey.PRODUCE, *MALFORMED),
     ),
     *[
-        Difference(name="A topic named twice", of=ANSWER, where=titled(api, "to a topic twice"))
+        Difference(name="Repeated topics in a request", of=ANSWER, where=titled(api, "to a topic twice"))
         for api in (
             ApiKey.OFFSET_COMMIT,
             ApiKey.TXN_OFFSET_COMMIT,
@@ -267,35 +267,35 @@ DIFFERENCES = (
         )
     ],
     Difference(
-        name="Addresses of the machines inside",
+        name="Addresses of brokers and controllers",
         of=ANSWER,
         where=lambda run, _: run.story.api == ApiKey.DESCRIBE_QUORUM and run.version >= NODES_SINCE,
         expected=without_listeners,
     ),
     Difference(
-        name="Addresses of the machines inside",
+        name="Addresses of brokers and controllers",
         of=ANSWER,
         where=titled(ApiKey.DESCRIBE_CONFIGS, "of a broker's addresses"),
         expected=without_addresses,
     ),
     *[
-        Difference(name="Faults of a broker's settings", of=of, where=titled(api, *FAULTS))
+        Difference(name="Invalid broker settings", of=of, where=titled(api, *FAULTS))
         for api in ALTERING
         for of in (ANSWER, AUDIT)
     ],
     *[
-        Difference(name="Settings that stay as they are", of=of, where=titled(api, STAYING))
+        Difference(name="Settings that clients cannot change", of=of, where=titled(api, STAYING))
         for api in ALTERING
         for of in (ANSWER, AUDIT)
     ],
     Difference(
-        name="A text more",
+        name="Error texts that Kafka does not send",
         of=ANSWER,
         where=titled(ApiKey.INCREMENTAL_ALTER_CONFIGS, "of a logger", "of loggers"),
         expected=with_a_text,
     ),
     Difference(
-        name="A text more",
+        name="Error texts that Kafka does not send",
         of=ANSWER,
         where=lambda run, _: (
             run.story.api == ApiKey.FIND_COORDINATOR
@@ -304,19 +304,19 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Texts that quote much",
+        name="Long error texts",
         of=ANSWER,
         where=titled(ApiKey.DESCRIBE_PRODUCERS, "of a long name"),
         expected=with_short_texts,
     ),
     Difference(
-        name="Texts that quote much",
+        name="Long error texts",
         of=ANSWER,
         # no text of a broker has room for it: then all partitions fail
         where=titled(ApiKey.DESCRIBE_PRODUCERS, "of a name that no text can quote"),
     ),
     Difference(
-        name="Texts that quote much",
+        name="Long error texts",
         of=ANSWER,
         where=titled(ApiKey.STREAMS_GROUP_HEARTBEAT, "names that no text can quote"),
     ),
@@ -326,12 +326,12 @@ DIFFERENCES = (
         where=titled(ApiKey.CREATE_ACLS, "host ''", "host '10.0.0.0/8'"),
     ),
     Difference(
-        name="Any topic at all",
+        name="Checks for any topic",
         of=AUDIT,
         where=titled(ApiKey.INIT_PRODUCER_ID, "idempotent", "with an id and no epoch"),
     ),
     Difference(
-        name="Equal questions of one request",
+        name="Equal checks of one request",
         of=AUDIT,
         where=lambda run, asked: (
             run.story.api in ASKED_ITEM_BY_ITEM
@@ -339,7 +339,7 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Tokens for others",
+        name="Tokens for other owners",
         of=AUDIT,
         where=lambda run, asked: (
             asked.step.api == ApiKey.CREATE_DELEGATION_TOKEN
@@ -347,7 +347,7 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Unknown ids",
+        name="Unknown topic ids",
         of=AUDIT,
         where=lambda run, _: (
             run.story.api in {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
