@@ -2,7 +2,7 @@
 
 A login is all of it: connect (with TLS: its handshake), ApiVersions, SaslHandshake, the tokens, one answered
 ApiVersions of the session, close. `…-metadata` has a Metadata in its place, for which kustos opens a
-connection to the broker behind it. `theirs` is a broker of Kafka 4.3.1 that was warmed up by thousands of
+connection to the broker behind it. `theirs` is a broker of Kafka that was warmed up by thousands of
 logins of each kind, `ours` a node of one process with the same users, keys, certificates and tokens' secret,
 and as by default without an audit log. A few clients log in at once; rounds alternate, medians are compared.
 What either takes when nobody does anything is measured first and taken off. `login-p99-200` is how long a
@@ -28,6 +28,7 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.guarding.load import cpu_s
 from testkit.conversations.play import Side
 from testkit.conversations.scene import Scene, scene
+from testkit.jars import KAFKA
 
 FLOORS: Final = {
     "plain": 1.0,
@@ -181,7 +182,7 @@ def main() -> None:
     """Measure the kinds of login whose names hold one of the words, all without a word; print the figures."""
     words = sys.argv[1:] or [""]
     with tempfile.TemporaryDirectory(prefix="kustos-bench-") as folder:
-        progress("starting Kafka 4.3.1 and kustos")
+        progress(f"starting Kafka {KAFKA.version} and kustos")
         with scene(Path(folder), for_speed=True, audit=False, workers=WORKERS) as both:
             figures = uvloop.run(measured(both, words))
     emit(figures)

@@ -20,6 +20,7 @@ from benchmarks.authorizing import changes, loads
 from benchmarks.authorizing.drawing import Panel, Points, drawing
 from benchmarks.authorizing.sides import Ours, Theirs
 from benchmarks.figures import QUICK, progress, rounded
+from testkit.jars import KAFKA_ORACLE
 
 SIZES: Final = [1_000, 10_000] if QUICK else [1_000, 10_000, 100_000, 1_000_000]
 QUESTIONS: Final = 2_000
@@ -111,7 +112,7 @@ def write(found: Found) -> None:
     """Write curves and data; a run that is cut short has written what it has."""
     data = {side: {size: asdict(m) for size, m in by_size.items()} for side, by_size in found.items()}
     version = ".".join(str(part) for part in sys.version_info[:2])
-    below = f"ACLs; CPython {version}, Kafka 4.4.0"
+    below = f"ACLs; CPython {version}, Kafka {KAFKA_ORACLE.version}"
     (ASSETS / "authorizer-growth.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     (ASSETS / "authorizer-growth.svg").write_text(drawing(panels(found), below), encoding="utf-8")
 

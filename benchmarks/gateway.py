@@ -20,6 +20,7 @@ from benchmarks.guarding.crowds import connections, listings, workers
 from benchmarks.guarding.load import Round, Route
 from benchmarks.guarding.routes import Routes, started
 from testkit.gateway.function_trace import functions_of_repeated_produce
+from testkit.jars import KAFKA
 
 RECORDS = 60_000 if QUICK else 500_000
 SENDS = 1_000 if QUICK else 5_000
@@ -164,7 +165,7 @@ def main(wanted: Sequence[str]) -> None:
         sys.exit(f"there is no part `{unknown[0]}`; choose of {', '.join(PARTS)}")
     directory = Path(tempfile.mkdtemp(prefix="kustos-bench-"))
     try:
-        progress("starting Kafka 4.3.1, a relay and kustos")
+        progress(f"starting Kafka {KAFKA.version}, a relay and kustos")
         with started(directory) as (plain, tls):
             plain.direct.create_topic()
             plain.direct.produce(RECORDS, "1")

@@ -1,4 +1,4 @@
-"""ACLs created over the wire and recovered from disk: kustos beside a single-node Kafka 4.3.1.
+"""ACLs created over the wire and recovered from disk: kustos beside a single-node Kafka.
 
 Creations go as CreateAcls v3, one ACL each, over PLAINTEXT: to Kafka with StandardAuthorizer, combined
 broker and controller, linger 0; and to a kustos node with its own metadata log. Both answer when the record
@@ -33,7 +33,7 @@ from kustos.metadata.image import acl_record
 from kustos.metadata.log import snapshot_pieces
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
 from testkit.differential.oracle import build
-from testkit.kafka import PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka import KAFKA, PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
 
 CLIENTS: Final = 32
@@ -138,7 +138,7 @@ def creations() -> list[Figure]:
     ours: Found = {name: [] for name in NAMES}
     theirs: Found = {name: [] for name in NAMES}
     try:
-        progress("starting Kafka 4.3.1 and kustos")
+        progress(f"starting Kafka {KAFKA.version} and kustos")
         with (
             KafkaNode(directory / "kafka", broker) as kafka,
             KustosNode(directory / "kustos", kafka.address("PLAINTEXT"), guard) as kustos,
@@ -245,7 +245,7 @@ def write_growth(figures: list[Figure]) -> None:
     titles = {"": "to the first decision, ms", "-processor": "processor time, ms", "-memory": "memory, MB"}
     panels = [Panel(title, curves(suffix)) for suffix, title in titles.items()]
     version = ".".join(str(part) for part in sys.version_info[:2])
-    text = drawing(panels, f"ACLs in a snapshot; CPython {version}, Kafka 4.4.0's classes")
+    text = drawing(panels, f"ACLs in a snapshot; CPython {version}, Kafka {KAFKA.version}'s classes")
     (ASSETS / "metadata-recovery.svg").write_text(text, encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """Changes in cluster mode: how long they take, and how soon they are in force everywhere.
 
-Three controllers of Kafka 4.3.1 with linger 0, one broker, three kustos nodes that follow, all on this
+Three controllers of Kafka with linger 0, one broker, three kustos nodes that follow, all on this
 machine. ACLs are created one by one over the wire, at a kustos node and at the broker in turn; both hand them
 to the active controller. `propagate-quorum-*` counts from the answer until all three nodes decide by the ACL
 (Metadata by whom it concerns), and for Kafka until the broker's own authorizer has it (DescribeAcls): a

@@ -1,7 +1,7 @@
 """`stall-*`: how long others wait while a node is attacked, beside the same attack on a Kafka broker.
 
 A bystander in a process of its own sends a Metadata each 5 ms; a figure is the longest wait for an answer,
-the median of the rounds. `theirs` is a broker of Kafka 4.3.1 with StandardAuthorizer, `ours` a fresh node for
+the median of the rounds. `theirs` is a broker of Kafka with StandardAuthorizer, `ours` a fresh node for
 each attack: of one process, and (`…-of-2`) of two workers, with a bystander at each of them. A figure holds
 that is no longer than the broker's, or under 100 ms. `stall-slow-readers-memory` is what a node holds for
 clients that fetch and never read; its `theirs` is the limit that we set ourselves.
@@ -19,6 +19,7 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.stalling import memory
 from benchmarks.stalling.attacks import ATTACKS, Attack
 from benchmarks.stalling.sides import READY_TIMEOUT_S, Field, Side, Watch, as_admin
+from testkit.jars import KAFKA
 from testkit.waiting import DeadlineExceededError
 
 ROUNDS: Final = 1 if QUICK else 3
@@ -112,7 +113,7 @@ def main() -> None:
     chosen = [attack for attack in ATTACKS if any(word in attack.name for word in words)]
     figures = []
     with tempfile.TemporaryDirectory(prefix="kustos-bench-") as folder:
-        progress("starting Kafka 4.3.1 twice")
+        progress(f"starting Kafka {KAFKA.version} twice")
         field = Field(Path(folder))
         with field.started():
             if any(word in MEMORY for word in words):

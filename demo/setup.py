@@ -20,9 +20,8 @@ def start_kafka(stage: Stage) -> None:
         authorizer = clients.broker_setting(kafka.bootstrap, "authorizer.class.name")
         return f"serves, authorizer.class.name={authorizer!r}"
 
-    version = KAFKA.name.removeprefix("kafka-")
     stage.step(
-        f"Apache Kafka {version}: one node, no authorizer",
+        f"Apache Kafka {KAFKA.version}: one node, no authorizer",
         Call(
             shown=f"StorageTool format, kafka.Kafka {kafka.configuration_file}",
             expected="serves, authorizer.class.name=''",

@@ -27,6 +27,7 @@ from kustos.protocol import (
 )
 from kustos.wire import api_name
 from scripts.pages import README, WIDE, page, table
+from testkit import versions
 from testkit.equality.compared import ADMINS, CLIENTS, versions_of
 
 GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.handlers.")
@@ -216,7 +217,7 @@ def rows_of(
 
 
 CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-"""APIs that only controllers answer (`listeners` in the schemas of Kafka 4.3.1)."""
+"""APIs that only controllers answer (`listeners` in the schemas of Kafka)."""
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
     "State of share groups, which brokers store": (83, 84, 85, 86, 87),
@@ -232,7 +233,7 @@ def refused() -> str:
     offered = every & {int(row.api_key) for row in ROWS}
     if sorted(key for keys in NOT_OFFERED.values() for key in keys) != sorted(every - offered):
         raise ValueError(f"`NOT_OFFERED` must have just these: {sorted(every - offered)}")
-    opening = f"kustos offers clients {len(offered)} of the {len(every)} APIs of a broker of Kafka 4.3.1."
+    opening = f"kustos offers clients {len(offered)} of the {len(every)} APIs of a broker of Kafka {versions.KAFKA}."
     lines = [textwrap.fill(f"{opening} A request for any other API closes its connection:", 120), ""]
     for subject, keys in NOT_OFFERED.items():
         names = ", ".join(f"`{api_name(key)}`" for key in keys)
@@ -270,8 +271,9 @@ def authorization() -> str:
         "- **Versions**: the versions that kustos understands. It offers those that upstream offers too; the "
         "APIs that kustos answers itself do not depend on upstream.\n"
         "- **Compared in**: the versions in which [tests](../explanation/testing.md) send kustos and Kafka "
-        "4.3.1 the same requests, for users with all kinds of rights, and find the same answers and lines of "
-        "the audit log, except for the [differences](../explanation/differences-from-kafka.md).\n"
+        f"{versions.KAFKA} the same requests, for users with all kinds of rights, and find the same answers "
+        "and lines of the audit log, except for the "
+        "[differences](../explanation/differences-from-kafka.md).\n"
         "- **Items**: the number of list elements at all depths, and tagged fields, that one request may "
         "have; a larger request closes the connection.\n"
         "- **Checks**: every operation that may be checked, depending on the request.\n"

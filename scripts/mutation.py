@@ -320,9 +320,7 @@ def try_target(name: str, sample: int, share: float | None, seed: int, pattern: 
 def main() -> int:
     """Run the targets, print a row for each module and each survivor; return 0 if the score suffices."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "targets", nargs="*", metavar="target", help=f"{', '.join(TARGETS)}; default: all"
-    )
+    parser.add_argument("targets", nargs="*", metavar="target", help=f"{', '.join(TARGETS)}; default: all")
     parser.add_argument("--sample", type=int, default=SAMPLE, help="faults of each module at most")
     parser.add_argument("--share", type=float, help="faults of each module in percent, instead")
     parser.add_argument("--seed", type=int, default=1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testkit.jars import KAFKA_CONNECT
+from testkit.jars import KAFKA_CONNECT, WHOLE_KAFKA
 from testkit.kafka import java
 from testkit.kafka.tools import write_properties
 from testkit.ports import LOOPBACK, free_port
@@ -26,7 +26,7 @@ def jvm(name: str, main: str, directory: Path, properties: Mapping[str, str]) ->
     write_properties(file, properties)
     jars = sorted(KAFKA_CONNECT.resolve().glob("*.jar"))
     logs = directory / f"{name}-logs"
-    line = java.command(main, str(file), heap="384m", archive_name="tools", logs=logs, jars=jars)
+    line = java.command(main, str(file), heap="384m", logs=logs, jars=jars, kafka=WHOLE_KAFKA)
     return Server(name, line, directory / f"{name}.log")
 
 

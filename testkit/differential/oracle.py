@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from testkit.jars import KAFKA_ORACLE
 from testkit.paths import ROOT
 
 PROJECT = ROOT / "oracle"
@@ -42,21 +43,14 @@ def _digest(paths: Iterable[Path]) -> str:
 
 
 def build() -> str:
-    """Return the class path of an oracle made from today's sources; offline unless the pom changed."""
+    """Return the class path of an oracle made from today's sources; offline once its jars are there."""
     CACHE.mkdir(parents=True, exist_ok=True)
     # test processes that run side by side build once
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        jars = CACHE / f"jars-{_digest([PROJECT / 'pom.xml'])}"
-        if not jars.exists():
-            fresh = CACHE / "jars-fresh"
-            shutil.rmtree(fresh, ignore_errors=True)
-            goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-            options = ("-DincludeScope=runtime", f"-DoutputDirectory={fresh}")
-            _run("mvn", "-q", "-B", "-f", PROJECT / "pom.xml", goal, *options)
-            fresh.rename(jars)
+        jars = KAFKA_ORACLE.resolve()
         sources = list((PROJECT / "src").rglob("*.java"))
-        classes = CACHE / f"classes-{_digest([*sources, PROJECT / 'pom.xml'])}"
+        classes = CACHE / f"classes-{_digest([*sources, KAFKA_ORACLE.digests])}"
         if not classes.exists():
             fresh = CACHE / "classes-fresh"
             shutil.rmtree(fresh, ignore_errors=True)

@@ -9,12 +9,15 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.Charset;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
+import java.util.stream.Stream;
 
 /**
  * Runs the tools that it reads from standard input, one after the other, in one JVM.
@@ -25,6 +28,10 @@ import org.apache.kafka.common.utils.Exit;
  */
 public final class ToolServer {
     private static final int FAILED = 1;
+
+    /** Kafka's class by which tools end: Kafka 4.4 moved it. */
+    private static final List<String> EXIT =
+            List.of("org.apache.kafka.common.utils.internals.Exit", "org.apache.kafka.common.utils.Exit");
 
     /** How Kafka's clients name their threads, which live until they are closed. */
     private static final List<String> CLIENTS = List.of("kafka-", "consumer_background_thread");
@@ -57,9 +64,12 @@ public final class ToolServer {
         // before a logger or Scala's console takes hold of them
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
-        Exit.setExitProcedure((code, message) -> end(code));
-        Exit.setHaltProcedure((code, message) -> end(code));
-        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
+        onExit("setExitProcedure", (proxy, method, words) -> end((int) words[0]));
+        onExit("setHaltProcedure", (proxy, method, words) -> end((int) words[0]));
+        onExit("setShutdownHookAdder", (proxy, method, words) -> {
+            HOOKS.add((Runnable) words[1]);
+            return null;
+        });
         while (true) {
             byte[] input;
             try {
@@ -81,6 +91,25 @@ public final class ToolServer {
             answers.writeInt((int) clientsLeft());
             answers.flush();
         }
+    }
+
+    /** Calls a setter of Kafka's `Exit` with an object that has this one method. */
+    private static void onExit(String setter, InvocationHandler handler) {
+        try {
+            Class<?> exit = Class.forName(EXIT.stream().filter(ToolServer::exists).findFirst().orElseThrow());
+            Method found = Stream.of(exit.getMethods())
+                    .filter(method -> method.getName().equals(setter))
+                    .findFirst()
+                    .orElseThrow();
+            Class<?>[] kind = found.getParameterTypes();
+            found.invoke(null, Proxy.newProxyInstance(ToolServer.class.getClassLoader(), kind, handler));
+        } catch (ReflectiveOperationException failure) {
+            throw new IllegalStateException(failure);
+        }
+    }
+
+    private static boolean exists(String name) {
+        return ToolServer.class.getResource("/" + name.replace('.', '/') + ".class") != null;
     }
 
     private static long clientsLeft() {
@@ -133,7 +162,7 @@ public final class ToolServer {
         return both;
     }
 
-    private static void end(int code) {
+    private static Object end(int code) {
         if (ended == null) {
             ended = answer(code);
         }

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from testkit.jars import KAFKA
+from testkit.jars import KAFKA, JarSet
 from testkit.paths import ROOT
 from testkit.processes import ChildError
 
@@ -40,12 +40,14 @@ def command(
     peak: bool = False,
     jars: Sequence[Path] = (),
     options: Sequence[str] = (),
+    kafka: JarSet = KAFKA,
 ) -> list[str]:
     """Return the command line that runs the class `main` on Kafka's classpath.
 
     `archive_name` uses that class data archive if it exists, `archiving` writes it instead at a clean
     exit; `logs` is the folder of the log files, separate from standard output; `peak` leaves the optimizing
-    compiler on, for benchmarks; `jars` come after Kafka's; `options` are more flags, which win over ours.
+    compiler on, for benchmarks; `jars` come after Kafka's; `options` are more flags, which win over ours;
+    `kafka` has Kafka's jars.
     """
     flags = [flag for flag in FLAGS if not (peak and "Tiered" in flag)]
     if archive_name is not None:
@@ -56,5 +58,5 @@ def command(
     if logs is not None:
         flags.append(f"-Dkafka.logs.dir={logs}")
     logging = f"-Dlog4j2.configurationFile={LOGGING}" if logs is not None else "-Dlog4j2.level=ERROR"
-    classpath = ":".join((KAFKA.classpath, *map(str, jars)))
+    classpath = ":".join((kafka.classpath, *map(str, jars)))
     return [java(), f"-Xmx{heap}", *flags, logging, *options, "-cp", classpath, main, *arguments]

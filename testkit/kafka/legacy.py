@@ -78,7 +78,7 @@ def legacy_broker(folder: Path, users: Mapping[str, str]) -> Iterator[LegacyBrok
     with ExitStack() as servers:
         for name, main, file in (
             ("zookeeper", _ZOOKEEPER, "zoo.cfg"),
-            ("kafka 2.8.2", "kafka.Kafka", "server.properties"),
+            (f"kafka {LEGACY_KAFKA.version}", "kafka.Kafka", "server.properties"),
         ):
             # the broker waits for its ZooKeeper by itself
             server = Server(name, _command(folder, main, file), folder / f"{file}.log")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testkit.jars import KAFKA_SHELL, WHOLE_KAFKA
 from testkit.kafka.java import command
 from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
 from testkit.processes import ChildError, spawn
@@ -21,7 +22,7 @@ SHELL_ATTEMPTS = 3
 """How often the metadata shell is started until it ends."""
 
 SHORT_NAMES = {
-    "ConfigCommand": "kafka.admin.ConfigCommand",
+    "ConfigCommand": "org.apache.kafka.tools.ConfigCommand",
     "StorageTool": "kafka.tools.StorageTool",
     "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
@@ -140,7 +141,11 @@ class KafkaTools:
                 served = _server(environment or {}).run(main, arguments, timeout_s, (stdin or "").encode())
                 if served is not None:
                     return _result(*served)
-            line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
+            if main_class == "MetadataShell":
+                jars = sorted(KAFKA_SHELL.resolve().glob("*.jar"))
+                line = command(main, *arguments, heap="256m", kafka=WHOLE_KAFKA, jars=jars)
+            else:
+                line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
             return _run(main, line, stdin, timeout_s, environment)
 
     def read_snapshot(self, snapshot: Path, *command: str) -> str:

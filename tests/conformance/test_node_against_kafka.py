@@ -1,4 +1,4 @@
-"""What Envelopes and feature updates hang on, against Kafka's own classes (4.3.1)."""
+"""What Envelopes and feature updates hang on, against Kafka's own classes."""
 
 import random
 import subprocess
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from kustos.acl import KafkaPrincipal
-from kustos.metadata.features import MINIMUM_LEVEL, changes_metadata
+from kustos.metadata.features import LATEST_LEVEL, MINIMUM_LEVEL, changes_metadata
 from kustos.protocol.envelopes import FORWARDABLE, principal_bytes, principal_of
 from kustos.protocol.steps import RefuseRequestError
 from testkit.kafka.compiled import java_program
 
 SEED = 20_590
 COUNT = 6000
-LEVELS = range(MINIMUM_LEVEL, 31)
+LEVELS = range(MINIMUM_LEVEL, LATEST_LEVEL + 1)
 TEXTS = ("", "User", "ops", "Zoë", "€uro", "a:b", "x" * 126, "y" * 127, "z" * 200)
 REPLACEMENT = "\ufffd"
 
