@@ -233,7 +233,8 @@ def refused() -> str:
     offered = every & {int(row.api_key) for row in ROWS}
     if sorted(key for keys in NOT_OFFERED.values() for key in keys) != sorted(every - offered):
         raise ValueError(f"`NOT_OFFERED` must have just these: {sorted(every - offered)}")
-    opening = f"kustos offers clients {len(offered)} of the {len(every)} APIs of a broker of Kafka {versions.KAFKA}."
+    counts = f"{len(offered)} of the {len(every)} APIs"
+    opening = f"kustos offers clients {counts} of a broker of Kafka {versions.KAFKA}."
     lines = [textwrap.fill(f"{opening} A request for any other API closes its connection:", 120), ""]
     for subject, keys in NOT_OFFERED.items():
         names = ", ".join(f"`{api_name(key)}`" for key in keys)
