@@ -20,7 +20,7 @@ from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.privilege import DEFAULT_OPTIONS, HostChoice, PrivilegeOptions, RecommendedAcl, proof
 from kustos.pipeline.privilege.granted_names import granted_on_known_names
 from kustos.pipeline.privilege.legitimate import Legitimate
-from kustos.pipeline.privilege.proof import STEPS, Recommendation, recommendation
+from kustos.pipeline.privilege.proof import RECOMMEND_STEPS, Recommendation, recommendation
 from kustos.pipeline.privilege.recommendations import (
     recommended_acls,
     recommended_commands,
@@ -60,7 +60,7 @@ def found(spark: SparkSession) -> Recommendation:
     made = recommendation(
         spark, rollup(spark, *ROWS), DEFAULT_OPTIONS, legitimate, today=TODAY, progress=steps.append
     )
-    assert tuple(steps) == STEPS
+    assert tuple(steps) == RECOMMEND_STEPS
     return made
 
 
