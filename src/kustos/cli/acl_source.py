@@ -19,7 +19,7 @@ from kustos.cli.options import AclFormName
 from kustos.cli.terminal import progress
 from kustos.cli.text_files import STANDARD_INPUT, called_name, read_text
 from kustos.metadata import METADATA_SUFFIXES
-from kustos.runtime import FileSystemStorage, TextFileError, read_git_text
+from kustos.runtime import FileSystemStorage, TextFileError, expanded, read_git_text
 
 if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
@@ -152,7 +152,7 @@ class AclSource:
         path = self._at(text)
         if place is _SourceKind.METADATA:
             return _read_metadata(path, moment, ignore_torn_tail=self.ignore_torn_tail)
-        file = text if text == STANDARD_INPUT else str(path)
+        file = text if text == STANDARD_INPUT else path
         called = called_name(file)
         with progress(f"reading {called}"):
             return self._of_text(read_text(file), called, called)
@@ -160,7 +160,8 @@ class AclSource:
     def _resolved(self) -> tuple[_SourceKind, str, str | None]:
         """Return the kind of place, its text without scheme and moment, and the moment."""
         text, moment = self.text, self.moment
-        if text is None:
+        if not text:
+            # an empty text is a variable without a value, not the current directory
             # a context would supply the default here
             raise usage_error(
                 "the source of ACLs is missing, give `--acls` with a file, a metadata directory, "
@@ -187,7 +188,7 @@ class AclSource:
         return _SourceKind.METADATA if is_metadata or self.form is AclFormName.METADATA else _SourceKind.FILE
 
     def _at(self, text: str) -> Path:
-        return self.folder / Path(text).expanduser()
+        return self.folder / expanded(text)
 
     def _read_revision(self, text: str) -> LoadedAcls:
         revision, colon, file = text.rpartition(":")
@@ -224,8 +225,8 @@ def split_moment(text: str, at: str | None, folder: Path = Path()) -> tuple[str,
     A file or directory with `@` in its name means itself. Raises a usage error for two moments.
     """
     directory, sign, moment = text.rpartition("@")
-    path = folder / Path(directory).expanduser()
-    if not sign or (folder / Path(text).expanduser()).exists() or not path.is_dir():
+    path = folder / expanded(directory)
+    if not sign or (folder / expanded(text)).exists() or not path.is_dir():
         return text, at
     if at is not None:
         raise usage_error(f"`{text}` and `--at {at}` both name a moment, leave out one")

@@ -9,13 +9,16 @@ from kustos.cli.failures import usage_error
 STANDARD_INPUT: Final = "-"
 
 
-def called_name(name: str) -> str:
+def called_name(name: str | Path) -> str:
     """Return the name of a file, or of standard input, for messages."""
-    return "standard input" if name == STANDARD_INPUT else name
+    return "standard input" if name == STANDARD_INPUT else str(name)
 
 
-def read_text(name: str) -> str:
-    """Return the text of a file, `-` for standard input; raise a usage error if it cannot be read."""
+def read_text(name: str | Path) -> str:
+    """Return the text of a file, `-` for standard input; raise a usage error if it cannot be read.
+
+    A `Path` is always a file, also one that is called `-`.
+    """
     from kustos.acl.forms import FILE_BYTES_MAX
     from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of
 

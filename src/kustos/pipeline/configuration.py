@@ -48,7 +48,7 @@ from pydantic import (
 from kustos.pipeline.answer_settings import AnomalySettings, RecommendSettings, Section, without_bool
 from kustos.pipeline.errors import ConfigurationError
 from kustos.pipeline.places import Place, StorePath, place_of
-from kustos.runtime import TextFileError, did_you_mean, read_text_file
+from kustos.runtime import TextFileError, did_you_mean, expanded, read_text_file
 
 CONFIGURATION_BYTES_MAX: Final = 1_048_576
 """Longest file read: thousands of teams."""
@@ -88,7 +88,7 @@ def _checked_id(text: str) -> str:
 
 def _resolved(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", Path())
-    return folder / path.expanduser()
+    return folder / expanded(path)
 
 
 def _place(value: Any, info: ValidationInfo) -> Place:

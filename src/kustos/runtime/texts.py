@@ -41,6 +41,11 @@ def words_of(error: BaseException) -> str:
     return f"`{error.filename}`: {reason_of(error)}"
 
 
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` or `~user` replaced; as in a shell, that of an unknown user stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for an unknown user
+
+
 def read_text_file(path: Path, bytes_max: int, what: str = "file") -> str:
     """Return the text of a file without a byte order mark; errors call the file `what`.
 

@@ -1,6 +1,9 @@
 """Where the ACLs are: one grammar for every command, and a sentence for what names no source."""
 
+import json
+import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,64 @@ def test_a_directory_at_a_moment_is_one_word(here: Path, kustos: Said) -> None:
 def test_a_file_with_an_at_sign_in_its_name_is_that_file(here: Path) -> None:
     (here / "meta@1").write_text(write_acls(OLD, AclForm.YAML))
     assert AclSource(text="meta@1").load().bindings == OLD
+
+
+def test_a_path_before_the_name_reads_a_file_that_looks_like_another_source(here: Path) -> None:
+    for name in ("git:main:old.yaml", "kafka:", "-", "-c", "meta@1", "~absent"):
+        (here / name).write_text(write_acls(OLD, AclForm.YAML))
+        assert AclSource(text=f"./{name}").load().bindings == OLD
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", "the source of ACLs is missing"),
+        ("~absent/acls.yaml", "cannot read the file `~absent/acls.yaml`: no such file"),
+        ("~absent@1", "cannot read the file `~absent@1`: no such file"),
+        ("meta@", "is neither an offset nor a time"),
+        ("broken", "cannot read the file `broken`: no such file"),
+        ("circle", "cannot read the file `circle`: too many levels"),
+        ("empty", "the text is blank"),
+        ("/dev/zero", "is larger than"),
+    ],
+)
+def test_what_cannot_be_a_source_is_a_usage_error(source: str, said: str, here: Path, kustos: Said) -> None:
+    (here / "broken").symlink_to("nowhere")
+    (here / "circle").symlink_to("circle")
+    (here / "empty").touch()
+    for words in (("lint", source), ("lint", f"--acls={source}"), ("acls", "list", "--acls", source)):
+        exit_code, out, err = kustos(*words)
+        assert (exit_code, out) == (ExitCode.USAGE, ""), err
+        assert said in err
+
+
+def test_a_pipe_is_a_source(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit((here / "pipe").write_text, write_acls(OLD, AclForm.YAML))
+        assert AclSource(text="pipe").load().bindings == OLD
+        writing.result()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("old.yaml", "new.yaml"),
+        ("--acls", "old.yaml", "new.yaml"),
+        ("new.yaml", "--acls", "old.yaml"),
+        ("--acls=old.yaml", "--", "new.yaml"),
+        ("--", "old.yaml", "new.yaml"),
+        ("--acls", "-c", "new.yaml"),
+        ("--acls", "old.yaml", "--", "-n.yaml"),
+        ("old.yaml", "--", "-n.yaml"),
+    ],
+)
+def test_arguments_and_the_option_come_in_any_order(words: tuple[str, ...], here: Path, kustos: Said) -> None:
+    (here / "-c").write_text(write_acls(OLD, AclForm.YAML))
+    (here / "-n.yaml").write_text(write_acls(NEW, AclForm.YAML))
+    exit_code, out, err = kustos.piped("diff", "--exit-code", "-o", "json", *words)
+    assert exit_code == ExitCode.NO, err
+    assert [change["direction"] for change in json.loads(out)["changes"]] == ["GAINED"]
 
 
 def test_a_file_of_a_git_revision_is_a_source(here: Path, kustos: Said) -> None:
