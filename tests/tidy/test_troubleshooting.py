@@ -17,7 +17,7 @@ from tests.tidy.command_lines import require_whole, texts_of_source
 
 PAGE = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text()
 SCHEDULES = (ROOT / "docs" / "how-to" / "schedule.md").read_text()
-CLIENTS, COMMANDS = PAGE.split("## What clients say")[1].split("## What commands and nodes say")
+CLIENTS, COMMANDS = PAGE.split("## Messages of clients")[1].split("## Messages of commands and nodes")
 
 
 def fragments(section: str) -> list[str]:
