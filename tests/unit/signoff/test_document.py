@@ -13,6 +13,7 @@ from kustos.signoff import SignoffError
 from kustos.signoff.document import (
     Document,
     ReviewDecision,
+    digest_of,
     read_review,
     review_document,
     sign_off,
@@ -74,12 +75,35 @@ def test_a_document_whose_acls_are_none_is_refused_though_its_digest_fits() -> N
     """Anybody can compute a digest, and what is compared with the document is written again."""
     evil: list[Any] = [None, {}, [{}], ["x"], [texts_of(READ_PAY) | {"host": 7}]]
     for denied_by in evil:
-        with pytest.raises(SignoffError, match="ACLs that are none"):
+        with pytest.raises(SignoffError, match="invalid ACL"):
             verify_review(
                 review_document(
                     [ROWS[0] | {"denied_by": denied_by}], ACLS, as_of=AS_OF, dormant_days=90, created_at=AT
                 )
             )
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (column, value)
+        for column in ("operation", "resource_type", "pattern_type")
+        for value in (None, 7, [], "X")
+    ],
+)
+def test_a_row_with_an_unknown_name_is_refused_even_if_its_digest_fits(column: str, value: Any) -> None:
+    rows = [ROWS[0] | {column: value}]
+    made = review_document(rows, ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
+    with pytest.raises(SignoffError, match=f"unknown `{column}`"):
+        verify_review(made)
+
+
+@pytest.mark.parametrize("acls", [None, "x", [], {}, {"digest": "sha256:"}])
+def test_a_review_of_unknown_acls_is_refused_even_if_its_digest_fits(acls: Any) -> None:
+    made = document()
+    review = made["review"] | {"acls": acls}
+    with pytest.raises(SignoffError, match="`acls`"):
+        verify_review(made | {"review": review, "review_digest": digest_of(review)})
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
