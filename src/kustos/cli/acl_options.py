@@ -141,7 +141,8 @@ PatternTypeOption = Annotated[
     ),
 ]
 AllowPrincipal = Annotated[
-    list[str] | None, typer.Option("--allow-principal", metavar="TYPE:NAME", help="Who may, as User:alice.")
+    list[str] | None,
+    typer.Option("--allow-principal", metavar="TYPE:NAME", help="Who may, such as User:alice."),
 ]
 DenyPrincipal = Annotated[
     list[str] | None, typer.Option("--deny-principal", metavar="TYPE:NAME", help="Who may not.")

@@ -37,7 +37,7 @@ CHOICES: Final = (
         },
     ),
     CommandChoice(
-        "What can go?",
+        "What can be removed?",
         {
             "lint": "ACLs that decide nothing, one by one",
             "minimize": "ACLs that a smaller set with the same meaning replaces",

@@ -65,8 +65,8 @@ def decide(
     A request has `principal`, `host`, `operation`, `resource_type` (Kafka's names) and `resource_name`;
     null there (an empty cell in CSV) means any resource of the type. Each gets one answer, in order:
     `result` (ALLOWED, DENIED, ERROR) and the deciding `rule`. An invalid request gets an ERROR, which allows
-    nothing, and the rest goes on; with no valid request at all the exit code is 2. If any ACL cannot be
-    understood, nothing is decided. The ACLs and settings of a running cluster are read once, before the
+    nothing, and the others are decided; with no valid request at all the exit code is 2. If any ACL is
+    invalid, nothing is decided. The ACLs and settings of a running cluster are read once, before the
     first request.
     """
     from kustos.cli.decision_workers import cores

@@ -31,7 +31,7 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
     ExitCode.FAILED: "the cluster refused, or the operation failed",
     ExitCode.USAGE: "wrong arguments, settings or input files",
     ExitCode.UNREACHABLE: "cannot connect or cannot log in",
-    ExitCode.NOT_AUTHORIZED: "the cluster says that you may not do this",
+    ExitCode.NOT_AUTHORIZED: "the cluster does not authorize you",
     ExitCode.NO: "the answer is no: denied, different, found, or broken",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }

@@ -41,7 +41,7 @@ Sarif = Annotated[
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="CODE", help="Leave out a code, as KUS005. May be repeated."),
+    typer.Option("--ignore", metavar="CODE", help="Ignore a code, such as KUS005."),
 ]
 ExistingTopics = Annotated[
     str | None,

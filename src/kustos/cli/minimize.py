@@ -71,7 +71,7 @@ def edit_columns() -> "Columns[tuple[str, AclBinding]]":
     return Columns(
         (Column("edit", itemgetter(0)), *acl_columns(lambda edit: edit[1])),
         lambda edit: (edit[1].entry.principal,),
-        "the principals whose ACLs would be others, as `what-can` takes them",
+        "the principals whose ACLs would change, as `what-can` takes them",
     )
 
 

@@ -37,9 +37,9 @@ _OPENING = """# The `kustos` command
 
 *Made from the commands by `python -m kustos.cli.reference`; change the code, not this page.*
 
-`-o/--output` is the format in which a command prints, and means the same everywhere: `table` for people,
+`-o/--output` sets the output format, and has the same meaning everywhere: `table` for people,
 `wide` with more columns, `csv`, `spreadsheet`, `name`, one document in `json` or `yaml`. A command without
-rows takes `table`, `json` and `yaml`. [Output formats](../how-to/output.md) says more. `--out` is a file.
+rows supports `table`, `json` and `yaml`; see [output formats](../how-to/output.md). `--out` names a file.
 Errors go to standard error: a line that begins with `error:`, or with `--output json` and `yaml`
 
 ```json
@@ -63,10 +63,10 @@ what took effect and the error says how many failed.
 `socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them, but a key of
 librdkafka or Spring is refused while Kafka's own key is unset.
 
-`acls` and `kafka-acls` make, remove and list the same ACLs from the same arguments. Refused here, where
-Kafka's tool removes every ACL of the resource: `acls remove` with `--operation`, `--allow-host` or
-`--deny-host` but without the principal they belong to. `acls add` also refuses
-a host such as `10.0.0.0/33`, which is meant as a range and matches no client.
+`acls` and `kafka-acls` create, remove and list the same ACLs for the same arguments, with two exceptions:
+`acls remove` refuses `--operation`, `--allow-host` and `--deny-host` without a principal, for which Kafka's
+tool removes every ACL of the resource; and `acls add` refuses a host such as `10.0.0.0/33`, which looks like
+a range but matches no client.
 
 Passwords are never arguments: they come from a prompt, a file or an environment variable.
 """

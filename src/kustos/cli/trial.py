@@ -21,7 +21,7 @@ Audit = Annotated[
     list[Path],
     typer.Argument(metavar="AUDIT...", help="Audit files of JSON lines, or directories of them."),
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="How many differences to show.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many differences to show.")]
 ExitCodeFlag = Annotated[bool, exit_code_if("any use would have been denied, or had no answer")]
 
 
@@ -34,8 +34,8 @@ def trial(
     """Sum up what ACLs on trial would have changed.
 
     Reads the events of a node with candidate ACLs, or with a listener in mode shadow: who would have been
-    denied what, how often, and by which rule. Files that are still being written are read, too. Where no
-    answer of the ACLs on trial is known, that is said; it never counts as agreement.
+    denied what, how often, and by which rule. It also reads files that are still being written. If no
+    answer of the ACLs on trial is known, it reports that; it never counts as agreement.
     """
     from kustos.analysis import TrialSummary
     from kustos.cli.failures import ExitCode

@@ -92,7 +92,13 @@ ALICE=... kustos users add alice --bootstrap-server broker:9092 \\
 
 Iterations = Annotated[
     int,
-    typer.Option("--iterations", min=4096, max=16384, help="Rounds of hashing; Kafka accepts this range."),
+    typer.Option(
+        "--iterations",
+        metavar="N",
+        min=4096,
+        max=16384,
+        help="Rounds of hashing; Kafka accepts this range.",
+    ),
 ]
 PasswordFile = Annotated[
     Path | None,

@@ -25,7 +25,7 @@ PolicyFile = Annotated[
 ]
 StatementIds = Annotated[
     list[str] | None,
-    typer.Option("--statement", metavar="ID", help="Check only this statement, and no other."),
+    typer.Option("--statement", metavar="ID", help="Check only this statement."),
 ]
 CounterExamplesMax = Annotated[
     int,

@@ -34,7 +34,7 @@ Principal = Annotated[
     typer.Option(
         "--principal",
         metavar="TYPE:NAME",
-        help="As User:alice; `User:*` is all that neither ACLs nor super.users name. [required]",
+        help="Such as User:alice; `User:*` is all that neither ACLs nor super.users name. [required]",
         show_default=False,
     ),
 ]
@@ -52,8 +52,8 @@ def what_can(
     """List what a principal may do, on what, from where.
 
     Exact for all possible names. Includes the rights that ACLs grant to everyone and to the groups of
-    `--member-of`, without those that are denied. The table leaves out operations that mean nothing on a
-    type of resource.
+    `--member-of`, without those that are denied. The table omits operations that have no meaning
+    for a type of resource.
     """
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions

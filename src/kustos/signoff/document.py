@@ -12,9 +12,9 @@ The digest of `sign_off` covers everything but itself. Both are SHA-256 over can
 blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signature`) protects
 against an attacker, who can compute a new digest. So the checks do not rely on digests.
 
-The checks are plain Python. Models of pydantic, which is no dependency of the core, would state only the shapes;
-ids, order, digests and the rows of decisions need code anyway, and so do messages that name a row. The models
-would not be shorter than the shapes here, and their import takes 0.17 s, as long as that of this package.
+The checks are plain Python. Models of pydantic, which is no dependency of the core, would state only the
+shapes; ids, order, digests and the rows of decisions need code anyway, and so do messages that name a row.
+The models would not be shorter than the shapes here, and to import them takes as long as this package, 0.17 s.
 """
 
 import hashlib

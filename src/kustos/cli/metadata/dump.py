@@ -42,7 +42,7 @@ def dump(
 ) -> int:
     """Show the batches and records in files of metadata logs.
 
-    Files are kustos' own or a real Kafka's; nothing is changed or locked. Records have the names and
+    Reads files of kustos and of Kafka, and changes and locks nothing. Records have the names and
     fields of kafka-dump-log, and are printed as they are read. Secrets are hidden: salts and keys of
     SCRAM credentials, and the values of broker settings. Unknown records are shown by their number and
     size.
@@ -131,7 +131,7 @@ def record_columns() -> "Columns[_Row]":
             Column("note", lambda row: Words(row.record.shown.note or ""), ColumnFormats.WIDE),
         ),
         name_of,
-        "the offsets of the log, as `--at` takes them; records of snapshots have none",
+        "the offsets of the log, for `DIR@OFFSET`; records of snapshots have none",
     )
 
 

@@ -69,10 +69,10 @@ def history(
 ) -> None:
     """Show when ACLs were created and deleted, and by whom.
 
-    Shows every creation and deletion of a matching ACL that the log still holds, with offset and time,
-    after those that were there at its beginning. A name selects all ACLs that govern it, wildcards and
-    prefixes too. With --audit each change names its requester: for certain if the audit has the offset that
-    a request wrote, else everyone with an allowed request of this kind in the moments before.
+    Shows the matching ACLs at the beginning of the log, then every creation and deletion that the log still
+    has, with offset and time. A name selects all ACLs that apply to it, wildcards and prefixes too. With
+    --audit each change names its requester: exactly one if the audit log has the offset of the change,
+    otherwise all principals with an allowed request of this kind in the moments before.
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acls.arguments import ResourceArguments, filters_to_list
@@ -185,7 +185,7 @@ def event_columns(*, with_audit: bool) -> "Columns[_Event]":
             *([requesters] if with_audit else []),
         ),
         lambda event: (str(event["offset"]),),
-        "the offsets at which something changed, as `--at` takes them",
+        "the offsets of the changes, for `DIR@OFFSET`",
     )
 
 

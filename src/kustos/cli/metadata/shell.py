@@ -63,7 +63,7 @@ def shell(
     command_config: CommandConfig = None,
     ignore_torn_tail: IgnoreTornTail = False,
 ) -> int:
-    """Walk through ACLs, users, tokens and features.
+    """Browse ACLs, users, tokens and features.
 
     Shows the state of a metadata log or snapshot, of kustos or of Kafka, or of a running quorum, as a
     tree like that of a file system. Without a command it is interactive; `help` there shows the

@@ -32,8 +32,7 @@ AddScram = Annotated[
         metavar="USER",
         help="A SCRAM user in Kafka's syntax, `SCRAM-SHA-256=[name=alice,iterations=8192]`. The password "
         "comes from a prompt, `password-file=` or `password-env=`; `password=` is refused, because every "
-        "process of the machine could read it. `salt=` gives a salt in Base64 in place of a random one. May "
-        "be repeated.",
+        "process of the machine could read it. `salt=` gives a salt in Base64 instead of a random one.",
     ),
 ]
 Feature = Annotated[
@@ -46,7 +45,9 @@ ReleaseVersion = Annotated[
 ]
 NodeId = Annotated[
     int | None,
-    typer.Option("--node-id", min=0, max=2**31 - 1, help="The node's id. [node.id of the file, else 1]"),
+    typer.Option(
+        "--node-id", metavar="N", min=0, max=2**31 - 1, help="The node's id. [node.id of the file, else 1]"
+    ),
 ]
 IgnoreFormatted = Annotated[
     bool, typer.Option("--ignore-formatted", "-g", help="Leave a formatted directory as it is.")

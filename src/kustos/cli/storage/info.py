@@ -23,8 +23,8 @@ def info(
 ) -> None:
     """Show the ids and the content of a metadata directory.
 
-    It may be of kustos or of Kafka. Nothing is changed or locked: for a running node it shows
-    the state at some moment.
+    Reads a directory of kustos or Kafka, and changes and locks nothing: for a running node it shows the state
+    at some moment.
     """
     from kustos.cli.output import print_document, print_table
     from kustos.cli.storage.options import find_target
