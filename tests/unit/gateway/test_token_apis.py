@@ -173,6 +173,19 @@ async def test_authenticated_clients_may_send_token_requests(
     assert (await node.ask(CREATE, 3, who, protocol, renewers=[], max_lifetime=0))["error_code"] == 0
 
 
+async def test_a_client_with_groups_creates_no_token_that_would_lose_them(node: Node) -> None:
+    who = KafkaPrincipal("User", "alice", groups=("contractors",))
+    node.acls = (allow(ResourceType.USER, "*", AclOperation.ALL),)
+    for owner in (None, "bob"):
+        asked = {"owner_principal_type": owner and "User", "owner_principal_name": owner}
+        refused = await node.ask(CREATE, 3, who, renewers=[], max_lifetime=-1, **asked)
+        assert refused.items() >= {"error_code": NOT_ALLOWED, "hmac": b""}.items()
+    assert len(node.store.image.delegation_tokens) == 0
+    made = await node.create()
+    renewed = await node.ask(RENEW, 2, who, hmac=made["hmac"], renew_period=-1)
+    assert renewed["error_code"] == 0
+
+
 @pytest.mark.behaviour("B201")
 async def test_requests_report_a_missing_secret_key(tmp_path: Path) -> None:
     node = Node(tmp_path / "log", TokenRules())

@@ -1,10 +1,11 @@
 """APIs that kustos answers itself: delegation tokens, changes of SCRAM users, SASL requests after the login.
 
 Tokens are secrets, so requests about tokens need a connection that was authenticated without a token
-(`KafkaApis.allowTokenRequests`). A client needs no ACL for its own tokens. Creating a token for another owner
-needs CREATE_TOKENS; describing another owner's token needs DESCRIBE on the token or DESCRIBE_TOKENS on its
-owner. ACLs do not govern renewal and expiry: `kustos.metadata.control` decides on them. Refusals of the other
-APIs do not repeat values of the request.
+(`KafkaApis.allowTokenRequests`). A client with groups may not create one: a session of the token would have
+no groups, and a DENY of a group would no longer apply. A client needs no ACL for its own tokens. Creating a
+token for another owner needs CREATE_TOKENS; describing another owner's token needs DESCRIBE on the token or
+DESCRIBE_TOKENS on its owner. ACLs do not govern renewal and expiry: `kustos.metadata.control` decides on
+them. Refusals of the other APIs do not repeat values of the request.
 """
 
 from collections.abc import Callable
@@ -67,7 +68,7 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
     except NoPrincipalError:
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR) from None
     code = None
-    if not may_ask(exchange):
+    if not may_ask(exchange) or context.principal.groups:
         code = DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     elif creation.owner != creation.requester and not exchange.allows(CREATE_FOR, str(creation.owner)):
         code = DELEGATION_TOKEN_AUTHORIZATION_FAILED
