@@ -177,7 +177,7 @@ async def test_a_client_with_groups_creates_no_token_that_would_lose_them(node: 
     who = KafkaPrincipal("User", "alice", groups=("contractors",))
     node.acls = (allow(ResourceType.USER, "*", AclOperation.ALL),)
     for owner in (None, "bob"):
-        asked = {"owner_principal_type": owner and "User", "owner_principal_name": owner}
+        asked: dict[str, Any] = {"owner_principal_type": owner and "User", "owner_principal_name": owner}
         refused = await node.ask(CREATE, 3, who, renewers=[], max_lifetime=-1, **asked)
         assert refused.items() >= {"error_code": NOT_ALLOWED, "hmac": b""}.items()
     assert len(node.store.image.delegation_tokens) == 0
