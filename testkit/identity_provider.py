@@ -5,7 +5,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +36,8 @@ class ProviderSettings:
     audience: str = "kafka"
     lifetime_s: int = 3600
     algorithm: str = "RS256"
+    public_keys: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Clients that authenticate by assertions → their public keys, as members of a key set."""
 
 
 class IdentityProvider:
@@ -75,6 +77,7 @@ class IdentityProvider:
             "audience": settings.audience,
             "lifetimeS": settings.lifetime_s,
             "algorithm": settings.algorithm,
+            "publicKeys": {client: list(keys) for client, keys in settings.public_keys.items()},
         }
         command = [str(NODE), str(installed(SOURCES) / "provider.mjs")]
         environment = {"KUSTOS_TEST_PROVIDER": json.dumps(given)}
@@ -103,6 +106,11 @@ class IdentityProvider:
         with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
             token: str = json.loads(answer.read())["access_token"]
             return token
+
+    def grants(self) -> list[dict[str, str]]:
+        """Return the grants since the start: `client`, `grant`, and the header of the assertion."""
+        lines = (self.directory / "provider.log").read_text().splitlines()
+        return [json.loads(line.removeprefix("granted ")) for line in lines if line.startswith("granted ")]
 
     def _key(self) -> dict[str, Any]:
         """Return a new private key with an id of its own."""
