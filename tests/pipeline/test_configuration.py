@@ -76,6 +76,11 @@ def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_pa
         ((WHOLE, "- 1"), "line 1: takes keys with values"),
         ((WHOLE, ""), "line 1: `version` is missing"),
         ((WHOLE, "!!python/object:os.system x"), "this is not YAML"),
+        (("keep_raw: true", "5: true"), "line 4: `tables.5` is a key that is not a text, put it in quotes"),
+        (("    User:pay-*:", "    5:"), "line 18: `review.teams.5` is a key that is not a text"),
+        (("source: acls.yaml", "source: ''"), "line 12: `acls.source` should have at least 1 character"),
+        (("source: acls.yaml", "source: [a]"), "line 12: `acls.source` should be a valid string"),
+        (("keep_raw: true", "a: &a\n    b: *a"), "line 4: `tables.a` is not a key"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], sentence: str) -> None:
@@ -84,6 +89,13 @@ def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], sentence: 
         parse_configuration(WHOLE.replace(*change), Path("pipeline.yml"))
     assert sentence in str(raised.value)
     assert str(raised.value).startswith("pipeline.yml")
+
+
+def test_aliases_that_hold_each_other_many_times_are_read_once() -> None:
+    """Without that, this file would take years."""
+    lists = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]\n" for n in range(1, 30))
+    with pytest.raises(ConfigurationError, match="line 21: `x0` is not a key"):
+        parse_configuration(f"{WHOLE}x0: &x0 a\n{lists}", Path("pipeline.yml"))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def read_configuration(path: Path) -> PipelineConfiguration:
 def parse_configuration(text: str, path: Path) -> PipelineConfiguration:
     """Return the configuration in a text; messages name `path`, and relative paths start at its folder."""
     root, values = _loaded(text, path)
-    repeated = next(_repeated_keys(root), None)
+    repeated = next(_repeated_keys(root, set()), None)
     if repeated is not None:
         line = repeated.start_mark.line + 1
         raise ConfigurationError(f"{path}, line {line}: `{repeated.value}` is set twice")
@@ -314,26 +314,45 @@ def _loaded(text: str, path: Path) -> tuple[yaml.Node | None, Any]:
         raise ConfigurationError(f"{path}: this is not YAML: {str(error).splitlines()[0]}") from None
 
 
-def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Yield keys that a mapping has twice: YAML would silently take the last one."""
+def _repeated_keys(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.Node]:
+    """Yield keys that a mapping has twice: YAML would silently take the last one.
+
+    Each node is visited once: by aliases a node may hold another one many times, or itself.
+    """
+    if id(node) in visited:
+        return
+    visited.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             if str(key.value) in seen:
                 yield key
             seen.add(str(key.value))
-            yield from _repeated_keys(value)
+            yield from _repeated_keys(value, visited)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _repeated_keys(item)
+            yield from _repeated_keys(item, visited)
+
+
+_SUBJECT: Final = re.compile("^(Value error,|Input|String|Tuple|List|Dictionary) ")
+"""What pydantic's messages begin with before their verb; the sentence names the key instead."""
+
+_KEY_NOT_TEXT: Final = "is a key that is not a text, put it in quotes"
+
+_OF_KEY: Final = "[key]"
+"""The last part of pydantic's place for a key of a mapping that is not valid."""
 
 
 def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> str:
-    place = tuple(error["loc"])
-    problem = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    place = tuple(part for part in error["loc"] if part != _OF_KEY)
+    problem = _SUBJECT.sub("", str(error["msg"]))
     if (option := getattr(error.get("ctx", {}).get("error"), "option", None)) is not None:
         place, problem = (*place, option), problem.removeprefix(f"`{option}` ")
     match error["type"]:
+        case "invalid_key":
+            problem = _KEY_NOT_TEXT
+        case "string_type" if _OF_KEY in error["loc"]:
+            problem = _KEY_NOT_TEXT
         case "missing":
             problem = "is missing"
         case "extra_forbidden":
@@ -379,7 +398,7 @@ def _line_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> int:
         return 1
     if place and isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == place[0]:
+            if str(key.value) == str(place[0]):
                 return _line_of(value, place[1:]) if place[1:] else int(key.start_mark.line) + 1
     if place and isinstance(node, yaml.SequenceNode) and isinstance(place[0], int):
         return _line_of(node.value[place[0]], place[1:])
