@@ -1,6 +1,8 @@
 """Reviewers decide on one file: none loses a verdict, and only rows that were named are decided."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ import pytest
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.runtime import DEFAULT_FILE_MODE, FileSystemStorage
 from kustos.signoff.document import review_document, write_review
 from testkit.review_documents import ACLS, entitlement_row, keys
 from testkit.review_rows import AS_OF
@@ -205,3 +208,87 @@ def test_a_review_is_closed_and_signed_by_one_command(
     signed.unlink()
     assert run([*close, *by_key]) == ExitCode.OK
     assert run([*check, "--exit-code"]) == ExitCode.OK
+
+
+@pytest.mark.parametrize("fault", ["public key", "no key", "password", "extra"])
+def test_a_key_that_cannot_sign_leaves_the_review_open(
+    fault: str,
+    review: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    private, public = keys("Ed25519")
+    key, out, password = tmp_path / "key.pem", tmp_path / "q3.jws", tmp_path / "password"
+    key.write_bytes({"public key": public, "no key": b"none"}.get(fault, private))
+    password.write_text("secret" * 1_000)
+    options = ["--key-password-file", str(password)] if fault == "password" else []
+    if fault == "extra":
+        monkeypatch.setitem(sys.modules, "joserfc", None)
+    assert decide(review, "keep", "alice", "--all", "--yes") == ExitCode.OK
+    before = review.read_text()
+    close = ["pipeline", "signoff", "close", str(review), "--by", "alice"]
+    assert run([*close, "--key", str(key), "--out", str(out), *options]) != ExitCode.OK
+    assert capsys.readouterr().err != ""
+    assert review.read_text() == before
+    assert not out.exists()
+
+
+def test_a_signature_that_cannot_be_written_tells_how_to_write_it_later(
+    review: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private, _ = keys("Ed25519")
+    (tmp_path / "key.pem").write_bytes(private)
+    assert decide(review, "keep", "alice", "--all", "--yes") == ExitCode.OK
+    close = ["pipeline", "signoff", "close", str(review), "--key", str(tmp_path / "key.pem"), "--out"]
+    before = review.read_text()
+    assert run([*close, str(tmp_path / "." / review.name), "--by", "alice"]) == ExitCode.USAGE
+    assert "`--out` would replace the review" in capsys.readouterr().err
+    assert review.read_text() == before
+
+    write = FileSystemStorage.write
+
+    def full(self: FileSystemStorage, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
+        if path.suffix == ".jws":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, path, data, mode)
+
+    out = tmp_path / "q3.jws"
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSystemStorage, "write", full)
+        assert run([*close, str(out), "--by", "alice"]) == ExitCode.FAILED
+    error = " ".join(capsys.readouterr().err.split())
+    assert "no space left on device; the review is signed off: repeat the command without `--by`" in error
+    assert json.loads(review.read_text())["sign_off"]["by"] == "alice"
+    assert not out.exists()
+    assert run([*close, str(out)]) == ExitCode.OK
+
+
+CLOSE = """
+import sys
+from kustos.cli.run import run
+review, by, key, out = sys.argv[1:]
+sys.exit(run(["pipeline", "signoff", "close", review, "--by", by, "--key", key, "--out", out]))
+"""
+
+
+def test_of_two_that_close_at_the_same_time_one_signs(review: Path, tmp_path: Path) -> None:
+    private, public = keys("Ed25519")
+    key, check = tmp_path / "key.pem", tmp_path / "public.pem"
+    key.write_bytes(private)
+    check.write_bytes(public)
+    assert decide(review, "keep", "alice", "--all", "--yes") == ExitCode.OK
+    names = ("alice", "bob")
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLOSE, str(review), name, str(key), str(tmp_path / f"{name}.jws")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name in names
+    ]
+    ended = dict(zip(names, [each.wait(120) for each in running], strict=True))
+    assert sorted(ended.values()) == [ExitCode.OK, ExitCode.FAILED]
+    winner = next(name for name, code in ended.items() if code == ExitCode.OK)
+    assert json.loads(review.read_text())["sign_off"]["by"] == winner
+    assert [each.name for each in tmp_path.glob("*.jws")] == [f"{winner}.jws"]

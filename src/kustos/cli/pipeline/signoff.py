@@ -243,23 +243,43 @@ def close(
     verifies.
     """
     from kustos.cli.failures import usage_error
-    from kustos.runtime import FileSystemStorage
     from kustos.signoff import change_review_file, sign_off, sign_review, verify_review
 
     if (key is None) != (out is None):
         raise usage_error("`--key` and `--out` go together: the private key, and the file to write")
+    if out is not None and out.resolve() == document.resolve():
+        raise usage_error(f"`--out` would replace the review `{document}`, name another file")
     if by is None and key is None:
         raise usage_error("use `--by` to sign off, `--key` and `--out` to sign by a key, or both")
     password = None if key_password_file is None else key_password_file.read_bytes().rstrip(b"\r\n")
     private_key = None if key is None else key.read_bytes()
-    if by is None:
-        contents = _read(document)
-    else:
-        closed_by, at = by, datetime.now(UTC)
-        contents = change_review_file(document, lambda each: sign_off(each, by=closed_by, at=at))
-    if private_key is not None and out is not None:
-        FileSystemStorage().write(out, sign_review(contents, private_key, password).encode("ascii"))
+    signature = ""
+
+    def signed(contents: Any) -> Any:
+        nonlocal signature
+        closed = contents if by is None else sign_off(contents, by=by, at=datetime.now(UTC))
+        if private_key is not None:
+            signature = sign_review(closed, private_key, password)
+        return closed
+
+    # with a key that cannot sign, the review stays open
+    contents = signed(_read(document)) if by is None else change_review_file(document, signed)
+    if out is not None:
+        _write_signature(out, signature, is_closed=by is not None)
     _print_state(verify_review(contents), output, signed=out)
+
+
+def _write_signature(out: Path, signature: str, *, is_closed: bool) -> None:
+    """Write the signed review; raise `SignoffError` with what to do if that fails."""
+    from kustos.runtime import FileSystemStorage, reason_of
+    from kustos.signoff import SignoffError
+
+    try:
+        FileSystemStorage().write(out, signature.encode("ascii"))
+    except OSError as error:
+        text = f"cannot write the signed review `{out}`: {reason_of(error)}"
+        done = "; the review is signed off: repeat the command without `--by`" if is_closed else ""
+        raise SignoffError(text + done) from error
 
 
 def changes(
