@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.cimpl import NewTopic
 from cryptography import x509
 
-from kustos.acl import AccessControlEntry, AclBinding, AclPermissionType, ResourcePattern
+from kustos.acl import AccessControlEntry, AclBinding, AclOperation, AclPermissionType, ResourcePattern
 from testkit.certificates import Authority
 from testkit.guarded.cluster import PREFIXED, Op, Type
 from testkit.identity_provider import IdentityProvider, ProviderSettings
@@ -22,7 +22,7 @@ PREFIX = "groups-"
 ORDERS, PII = "groups-orders", "groups-pii"
 DENIED = "TOPIC_AUTHORIZATION_FAILED"
 SECRET = "a-secret-of-the-provider"
-CLAIMS = {
+CLAIMS: dict[str, dict[str, object]] = {
     "member": {"realm_access": {"roles": ["team", "other"]}},
     "guest": {"realm_access": {"roles": ["team", "guests"]}},
     "loner": {},
@@ -32,7 +32,7 @@ LISTENER = "listener.name.sasl_plaintext."
 WAIT_S = 60.0
 
 
-def acl_of(group: str, operation: Op, name: str, permission: AclPermissionType) -> AclBinding:
+def acl_of(group: str, operation: AclOperation, name: str, permission: AclPermissionType) -> AclBinding:
     entry = AccessControlEntry(f"Group:{group}", "*", operation, permission)
     return AclBinding(ResourcePattern(Type.TOPIC, name, PREFIXED), entry)
 
@@ -98,9 +98,9 @@ def produced(node: KustosNode, topic: str, login: dict[str, Any]) -> str | None:
             producer.produce(
                 topic, b"1", on_delivery=lambda e, _: errors.append(None if e is None else e.name())
             )
-        except KafkaException as error:
+        except KafkaException as refusal:
             # the producer knows this of the first record
-            errors.append(error.args[0].name())
+            errors.append(refusal.args[0].name())
         assert producer.flush(WAIT_S) == 0
     [error] = set(errors)
     return error

@@ -56,8 +56,8 @@ def denial_changes(old: Iterable[AclBinding], new: Iterable[AclBinding]) -> Diff
     Two sets decide alike for clients with any groups if this and `diff` are empty: `diff` compares decisions
     for one principal, and does not see a DENY of what no ACL of that principal allows.
     """
-    denied = [
+    before, after = (
         [*EVERYTHING_ALLOWED, *[b for b in some if b.entry.permission_type is not AclPermissionType.ALLOW]]
         for some in (old, new)
-    ]
-    return diff(*denied, regions_max=1)
+    )
+    return diff(before, after, regions_max=1)

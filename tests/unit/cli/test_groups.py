@@ -1,4 +1,4 @@
-"""Commands on sets with ACLs of groups, which may apply to clients beside their own."""
+"""Commands on sets with ACLs of groups, which may apply to clients in addition to their own."""
 
 from pathlib import Path
 

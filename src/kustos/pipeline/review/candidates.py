@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
-from kustos.analysis import Rules, necessity, with_groups
+from kustos.analysis import Rules, necessity
 from kustos.analysis.lint import acl_text, lint
 from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
@@ -95,7 +95,6 @@ def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> Dat
 def _of_the_set(
     bindings: tuple[AclBinding, ...], rules: Rules, existing: Existing
 ) -> dict[int, list[tuple[object, ...]]]:
-    rules = with_groups(rules, bindings)
     needed = necessity(bindings, rules)
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
