@@ -83,13 +83,12 @@ def test_a_document_whose_acls_are_none_is_refused_though_its_digest_fits() -> N
             )
 
 
+OTHER_SHAPES: tuple[object, ...] = (None, 7, [], "X")
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
-    [
-        (column, value)
-        for column in ("operation", "resource_type", "pattern_type")
-        for value in (None, 7, [], "X")
-    ],
+    [(column, value) for column in ("operation", "resource_type", "pattern_type") for value in OTHER_SHAPES],
 )
 def test_a_row_with_an_unknown_name_is_refused_even_if_its_digest_fits(column: str, value: Any) -> None:
     rows = [ROWS[0] | {column: value}]
