@@ -24,8 +24,9 @@ INPUT_MAX_BYTES: Final = 4_096
 FRAME_LIMIT: Final = 2_048
 """Of the reader, so that inputs go beyond it."""
 
-HELD_MAX_BYTES: Final = 2 * FRAME_LIMIT + INPUT_MAX_BYTES
-"""What the reader holds: less than a frame, and what came with it; a buffer that grows has some room."""
+HELD_MAX_BYTES: Final = 2 * FRAME_LIMIT
+"""What the reader holds beside the bytes that came last: less than a frame; a buffer that grows has some
+room."""
 
 ANSWER_MAX_BYTES: Final = 1_024
 """The longest answer to a frame before a login: a few mechanisms, a SCRAM challenge, a sentence."""
@@ -57,7 +58,9 @@ def converse(pieces: Sequence[bytes]) -> list[object]:
         except FrameLengthError as error:
             frames, is_over = error.frames, True
         held = sum(map(sys.getsizeof, reader._parts))
-        require(held <= HELD_MAX_BYTES, "a frame that is cut small takes more than it has")
+        require(
+            held <= HELD_MAX_BYTES + sys.getsizeof(piece), "a frame that is cut small takes more than it has"
+        )
         for frame in frames:
             effects += taken(server, frame)
         if is_over:

@@ -57,6 +57,21 @@ def test_a_search_finds_nothing(target: str, searches: Mapping[str, Future[Searc
     assert found.edges > 0
 
 
+@pytest.mark.parametrize("target", SEARCHED)
+def test_no_seed_is_a_find(target: str) -> None:
+    """Also a seed that is longer than the inputs of a search, which cuts it."""
+    program = f"""if True:
+        import fuzz.targets.{target} as target
+        for seed in target.seeds():
+            target.check(seed)
+            target.check(seed[: target.INPUT_MAX_BYTES])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 BROKEN = {
     "frames": (
         "kustos.auth.mechanisms.plain.PlainUsers.verify = lambda *_: True",
