@@ -1,6 +1,6 @@
 """Theorems about requests that repeat an earlier one but for their records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,13 +12,14 @@ from kustos.protocol.plans import memory
 from kustos.protocol.plans import produce as produced
 from kustos.protocol.plans.alike import AlikeAnswers
 from kustos.wire import ApiKey, request_codec, request_frame, response_codec, with_length
-from testkit.protocol.driver import Driver
+from testkit.protocol.driver import Driver, Outcome
 from testkit.protocol.random_requests import EXISTING, allow, batch, model
 
 ALLOWED, FORBIDDEN = EXISTING[:3], EXISTING[3]
 VERSIONS = st.integers(3, 13)
 IDS_SINCE = 13
 TRIES_MAX = 5
+NOT_LEADER = 6
 
 
 def acls(*, denied: str | None = None) -> list[AclBinding]:
@@ -198,3 +199,62 @@ def test_answers_that_differ_only_in_numbers_are_equivalent(
     is_alike = len(known) == len(other) and not has_text
     assert alike.pass_on(first) == (0, with_length(first))
     assert alike.pass_on(second) == ((throttle_ms, with_length(second)) if is_alike else None)
+
+
+class MovingPartitions(Driver):
+    """A connection whose broker says where the new leader is (KIP-951) while `has_moved`."""
+
+    has_moved = False
+
+    def _forward(self, frame: bytes, outcome: Outcome) -> bytes | None:
+        answer = super()._forward(frame, outcome)
+        if answer is None or not self.has_moved:
+            return answer
+        codec = response_codec(ApiKey.PRODUCE, 12)
+        message = codec.decode(answer[5:]).message
+        leader = codec.root.ELEMENTS["responses"].ELEMENTS["partition_responses"].ELEMENTS["current_leader"]
+        responses = [
+            topic.replace(
+                partition_responses=[
+                    each.replace(error_code=NOT_LEADER, current_leader=leader(leader_id=2, leader_epoch=7))
+                    for each in topic.partition_responses
+                ]
+            )
+            for topic in message.responses
+        ]
+        nodes = [codec.root.ELEMENTS["node_endpoints"](node_id=2, host="broker", port=9092)]
+        return answer[:5] + codec.encode(message.replace(responses=responses, node_endpoints=nodes))
+
+    def cold(self, moved: Iterable[bool]) -> list[bool]:
+        """Send a Produce for each answer; return which of them were parsed, and check every answer."""
+        found = []
+        for number, self.has_moved in enumerate(moved):
+            outcome = self.run(produce(12, number, [(ALLOWED[0], 0, records(number % 50))]))
+            assert outcome.response is not None
+            answer = response_codec(ApiKey.PRODUCE, 12).decode(outcome.response[5:]).message
+            code = answer.responses[0].partition_responses[0].error_code
+            assert code == (NOT_LEADER if self.has_moved else 0)
+            # the client gets the gateway's address of the new leader
+            assert [each.host for each in answer.node_endpoints] == ["gateway"] * self.has_moved
+            found.append(outcome.opened is not None)
+        return found
+
+
+def test_a_moved_partition_costs_two_parsed_requests() -> None:
+    cold = MovingPartitions(model(), acls()).cold(number == 10 for number in range(20))
+    assert [number for number, is_cold in enumerate(cold) if is_cold] == [0, 10, 11]
+
+
+@pytest.mark.parametrize("period", [3, 4, 10])
+def test_partitions_that_move_repeatedly_cost_two_parsed_requests_each(period: int) -> None:
+    count = 60 * period
+    cold = MovingPartitions(model(), acls()).cold(number % period == 2 for number in range(count))
+    assert sum(cold) <= 2 * count // period + 1
+
+
+def test_requests_are_recognized_again_after_partitions_have_moved_at_every_request() -> None:
+    driver = MovingPartitions(model(), acls())
+    driver.cold(number % 2 == 1 for number in range(100))
+    cold = driver.cold([False] * 2 * memory.TRY_AGAIN_AFTER)
+    assert sum(cold) <= memory.TRY_AGAIN_AFTER
+    assert not any(cold[memory.TRY_AGAIN_AFTER :])
