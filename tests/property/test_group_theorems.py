@@ -17,6 +17,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.auth.groups import GROUPS_MAX
 from kustos.authorizer import (
     Action,
     AuthorizableRequestContext,
@@ -153,3 +154,18 @@ def test_sessions_with_other_groups_stay_apart_whatever_changes(
             by_type = session.decide_by_resource_type(operation, kind)
             assert by_type.allowed == spec.by_resource_type("User:alice", host, operation, kind)
             assert authorizer.authorize_by_resource_type(context, operation, kind) == by_type
+
+
+def test_a_client_in_as_many_groups_as_are_accepted_gets_decisions() -> None:
+    groups = tuple(f"g{number}" for number in range(GROUPS_MAX))
+
+    def acl(principal: str, permission: AclPermissionType) -> AclBinding:
+        entry = AccessControlEntry(principal, "*", AclOperation.READ, permission)
+        return AclBinding(ResourcePattern(ResourceType.TOPIC, "a"), entry)
+
+    acls = [acl(each, AclPermissionType.ALLOW) for each in ("User:alice", "User:*")]
+    acls += [acl(f"Group:{name}", AclPermissionType.ALLOW) for name in groups]
+    question = ("10.0.0.1", AclOperation.READ, ResourceType.TOPIC, "a")
+    assert ask(authorizer_of(acls), groups, question).allowed
+    denying = acl(f"Group:{groups[-1]}", AclPermissionType.DENY)
+    assert ask(authorizer_of([*acls, denying]), groups, question).rule.binding == denying

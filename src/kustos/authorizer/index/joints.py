@@ -50,7 +50,7 @@ class LiteralAndPrefix(Cell):
 
 
 class Pair(Cell):
-    """The cells of two principals for a name, on one host; one of them may be a pair."""
+    """The cells of two principals for a name, on one host."""
 
     __slots__ = ("_first", "_name", "_second")
 
@@ -73,6 +73,27 @@ class Pair(Cell):
 
     def _decision(self, bit: int) -> Decision:
         return first_of(self._first.decide(bit), self._second.decide(bit), self._name)
+
+
+class Together(Cell):
+    """The cells of any number of principals for a name, on one host: of a client with groups."""
+
+    __slots__ = ("_cells", "_name")
+
+    def __init__(self, cells: Sequence[Cell], name: str) -> None:
+        self.mask = 0
+        for cell in cells:
+            self.mask |= cell.mask
+        self.sole = None
+        self._decisions = None
+        self._cells = cells
+        self._name = name
+
+    def _decision(self, bit: int) -> Decision:
+        first, *others = [cell.sole or cell.decide(bit) for cell in self._cells if cell.mask & bit]
+        for other in others:
+            first = first_of(first, other, self._name)
+        return first
 
 
 def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOrder]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from kustos.acl import WILDCARD, ResourceType
 from kustos.authorizer.index.cells import HOSTED, NOTHING, Cell
 from kustos.authorizer.index.index import AclIndex, PrincipalNode
-from kustos.authorizer.index.joints import Joint, LiteralAndPrefix, Pair
+from kustos.authorizer.index.joints import Joint, LiteralAndPrefix, Pair, Together
 from kustos.authorizer.index.prefixes import LiteralCell, PrefixCell
 
 Find = Callable[[str], Cell]
@@ -71,21 +71,28 @@ def find_in_all(nodes: Sequence[PrincipalNode], host: str) -> Find | None:
     """Return a function that finds the cells of these nodes on a host, None if there are no nodes."""
     if not nodes:
         return None
-    first, *others = [NodeView(node, host).find for node in nodes]
-    if not others:
-        return first
+    finds = [NodeView(node, host).find for node in nodes]
+    if len(finds) == 1:
+        return finds[0]
+    if len(finds) > 2:
+        return lambda name: together([find_one(name) for find_one in finds], name)
+    find_first, find_second = finds
 
     def find(name: str) -> Cell:
-        cell = first(name)
-        for find_other in others:
-            other = find_other(name)
-            if cell is NOTHING:
-                cell = other
-            elif other is not NOTHING:
-                cell = Pair(cell, other, name)
-        return cell
+        first, second = find_first(name), find_second(name)
+        if first is NOTHING or second is NOTHING:
+            return second if first is NOTHING else first
+        return Pair(first, second, name)
 
     return find
+
+
+def together(cells: Sequence[Cell], name: str) -> Cell:
+    """Return one cell for several cells of a name."""
+    found = [cell for cell in cells if cell is not NOTHING]
+    if len(found) > 1:
+        return Together(found, name)
+    return found[0] if found else NOTHING
 
 
 def find_or_everything(find: Find | None, index: AclIndex, kind: ResourceType, everything: Cell) -> Find:
