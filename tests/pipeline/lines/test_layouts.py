@@ -159,6 +159,15 @@ def test_json_that_is_no_event_but_of_a_known_form_or_without_a_time_is_quaranti
     assert layout_of(io.BytesIO(f"{line}\n".encode()), "x.log", None) is None
 
 
+@pytest.mark.parametrize("pattern", [None, STRIMZI])
+def test_a_layout_that_the_first_event_shows_is_found_without_reading_on(pattern: str | None) -> None:
+    first = kafka_line() if pattern is None else written("%d %p %m (%c) [%t]%n", kafka_line())
+    begin = f"===> banner\n{first}\n"
+    content = io.BytesIO(begin.encode() + b"junk\n" * FIRST_LINES_MAX)
+    assert layout_of(content, "x", pattern) == pattern
+    assert content.tell() == len(begin)
+
+
 @pytest.mark.parametrize("pattern", [*USUAL_LAYOUTS, None])
 def test_a_log_without_an_event_yet_is_in_the_usual_layout_of_its_lines(pattern: str | None) -> None:
     def line(at: int, message: str) -> str:

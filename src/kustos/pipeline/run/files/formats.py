@@ -6,7 +6,7 @@ no event for long: then a layout counts that most of its lines are in.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Final
 
 from kustos.pipeline.errors import AuditInputError
@@ -48,13 +48,17 @@ def layout_of(content: IO[bytes], place: str, layout: str | None) -> str | None:
 
     Raises `UnknownFormatError`, `ConfigurationError` for a wrong `layout`, and what reading raises.
     """
-    texts = _first_lines(content)
-    audit = [text for text in texts if not text.startswith("{") and _AUDIT.search(text)]
-    if layout is not None:
-        form = compiled(layout)
-        if any(form.as_kafkas(text) is not None for text in texts):
+    form = None if layout is None else compiled(layout)
+    texts: list[str] = []
+    for text in _first_lines(content):
+        # the first event settles it: a smaller file than the limits would be read as a whole
+        if form is not None and form.as_kafkas(text) is not None:
             return layout
-    if any(_is_event(text) for text in audit):
+        if form is None and _is_audit(text) and _is_event(text):
+            return None
+        texts.append(text)
+    audit = [text for text in texts if _is_audit(text)]
+    if form is not None and any(_is_event(text) for text in audit):
         return None
     timed = [text for text in texts if _has_time(text)]
     if audit:
@@ -144,14 +148,18 @@ def _is_event(text: str) -> bool:
     return not isinstance(found, str) or found.startswith(INVALID)
 
 
-def _first_lines(content: IO[bytes]) -> list[str]:
-    texts: list[str] = []
-    left = FIRST_BYTES_MAX
-    while left > 0 and len(texts) < FIRST_LINES_MAX:
+def _is_audit(text: str) -> bool:
+    """Return whether a line is text of an authorizer, in any layout."""
+    return not text.startswith("{") and _AUDIT.search(text) is not None
+
+
+def _first_lines(content: IO[bytes]) -> Iterator[str]:
+    count, left = 0, FIRST_BYTES_MAX
+    while left > 0 and count < FIRST_LINES_MAX:
         line = content.readline(min(left, _LINE_BYTES_MAX))
         if not line:
             break
         left -= len(line)
         if line.strip():
-            texts.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-    return texts
+            count += 1
+            yield line.decode("utf-8", "replace").rstrip("\r\n")
