@@ -4,11 +4,11 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kustos.extras import EXTRAS, needs_extra
@@ -260,6 +260,22 @@ def _check_answers(remote: str) -> None:
             f"the Spark Connect server at `{host}:{port}` does not answer ({reason_of(error)}), check "
             f"`spark.remote` and that the server runs"
         ) from error
+
+
+def frame_of_rows(
+    spark: "SparkSession", rows: "Sequence[tuple[Any, ...]]", schema: "StructType"
+) -> "DataFrame":
+    """Return rows of the driver, tuples in the order of `schema`; times have a zone.
+
+    They go to Spark as Arrow. Of PySpark's own lists Spark does not know the size, so it sorts and shuffles
+    both sides of each join with them, and it starts Python workers to read them.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(arrow)]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 
 
 def numbered_tasks(

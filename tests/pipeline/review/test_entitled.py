@@ -10,8 +10,9 @@ from kustos.acl.forms import texts_of
 from kustos.analysis.entitlements import operations_of_grant
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.review.access import chosen_rows, review_questions
+from kustos.pipeline.review.access import chosen_rows
 from kustos.pipeline.review.entitled import entitlement_rows
+from kustos.pipeline.review.recorded_questions import review_questions
 from kustos.pipeline.schemas import ENTITLEMENTS_SCHEMA
 from kustos.signoff import RowChoice, SignoffError
 from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row, whole_record

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.review.recorded_questions import numbered
-from kustos.pipeline.review.supports import carried, chosen_together, safe_together, supports
+from kustos.pipeline.review.recorded_questions import numbered, review_questions
+from kustos.pipeline.review.supports import carried, chosen_together, safe_together
 from testkit.review_rows import AS_OF, Row, acl_worlds, rollup, row_worlds
 
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,7 +37,7 @@ def test_removals_are_safe_exactly_if_no_recorded_decision_flips(
     held = AclsInForce.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
     order = list(numbered(acls))
     recorded = [each for each in rows if each["last_time"] <= AS_OF]
-    supported = supports(rollup(spark, rows), ship(spark, held), AS_OF)
+    questions = review_questions(rollup(spark, rows), ship(spark, held), AS_OF)
     now = verdicts(order, recorded, is_open=is_open)
 
     without = [
@@ -52,14 +52,14 @@ def test_removals_are_safe_exactly_if_no_recorded_decision_flips(
         )
         for gone, some in enumerate(without)
     }
-    found = {each.number: each for each in carried(supported).collect()}
+    found = {each.number: each for each in carried(questions).collect()}
     assert {gone: count for gone, count in flipped.items() if count} == {
         number: each.needed_event_count for number, each in found.items() if each.needed_event_count
     }
 
     safe = [number for number, count in flipped.items() if not count]
     candidates = spark.createDataFrame([(number, -number) for number in safe], "number int, rank int")
-    told = {each.number: each.is_safe_together for each in safe_together(supported, candidates).collect()}
+    told = {each.number: each.is_safe_together for each in safe_together(questions, candidates).collect()}
     assert set(told) == set(safe)
     kept = [acl for place, acl in enumerate(order) if not told.get(place, False)]
     assert verdicts(kept, recorded, is_open=is_open) == now, "what goes together flips nothing"

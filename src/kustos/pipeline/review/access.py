@@ -20,15 +20,13 @@ from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
+from kustos.pipeline.deciding import AclsInForce, decide, distinct_questions, ship
 from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.matcher import NOBODY
 from kustos.pipeline.review.period import moment, until, with_grant_time, with_team
-from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, with_matching
-from kustos.pipeline.schemas import (
-    ACCESS_REVIEW_SCHEMA,
-    QUESTION_COLUMNS,
-)
+from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, review_questions
+from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA
+from kustos.pipeline.session import frame_of_rows
 from kustos.signoff import Flipped, ReplayFunction, RowChoice
 
 HOSTS_MAX: Final = 100
@@ -52,11 +50,6 @@ FLIPS_MAX: Final = 10_000
 """Accesses that a replay names: a longer list is unreadable."""
 
 
-def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
-    """Return each question recorded up to `as_of`, with its uses, denials and matching ACLs."""
-    return with_matching(used_questions(rollup, as_of), shipped)
-
-
 def access_review(
     spark: SparkSession,
     rollup: DataFrame,
@@ -72,7 +65,7 @@ def access_review(
     """Return the table `access_review` of a roll-up and the ACLs in force at `as_of`.
 
     `history` (ACL_HISTORY_SCHEMA) has the time of creation of each ACL. `teams` as in `with_team`.
-    `questions` is the result of `review_questions`, if the caller has persisted it: it is read three times.
+    `questions` is the result of `review_questions`, if the caller has persisted it: it is read several times.
     `record` is the result of `record_of`, if the caller has it. Raises `ReviewError` for a time without a
     zone.
     """
@@ -113,22 +106,6 @@ def with_dormancy(rows: DataFrame, as_of: datetime, record: RecordCoverage) -> D
     )
 
 
-def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
-    """Return each question once, with how often and when it was allowed and denied."""
-    allowed = sql.col("decision") == "ALLOWED"
-    zero = sql.lit(0).cast("long")
-    return (
-        until(rollup, as_of)
-        .filter(sql.col("access") == "ACCESS")
-        .groupBy(*QUESTION_COLUMNS)
-        .agg(
-            sql.sum(sql.when(allowed, sql.col("event_count")).otherwise(zero)).alias("use_count"),
-            sql.sum(sql.when(~allowed, sql.col("event_count")).otherwise(zero)).alias("denied_count"),
-            sql.max(sql.when(allowed, sql.col("last_time"))).alias("last_used"),
-        )
-    )
-
-
 def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, as_of: datetime) -> DataFrame:
     """Return the ACLs with their numbers, their time of creation, and the basis on which an ALLOW grants."""
     rules = acls.rules
@@ -140,7 +117,7 @@ def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, a
         if binding.entry.principal in rules.super_users:
             basis = RuleKind.SUPER_USER.value
         rows.append((number, tuple(texts_of(binding).values()), basis))
-    held = spark.createDataFrame(rows, _GRANT_SCHEMA)
+    held = frame_of_rows(spark, rows, _GRANT_SCHEMA)
     return with_grant_time(held, history, as_of).select(*held.columns, "granted_since")
 
 
@@ -206,7 +183,7 @@ def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
 
 def _super_user_rows(spark: SparkSession, matched: DataFrame, acls: AclsInForce) -> DataFrame:
     """Return a row for each super user: reviewers must see them, used or not."""
-    names = spark.createDataFrame([(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
+    names = frame_of_rows(spark, [(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
     zero = sql.lit(0).cast("long")
     totals = (
         matched.join(sql.broadcast(names), "principal", "left_semi")
@@ -282,10 +259,10 @@ def lost_uses(
 
     Each call runs one query and names at most FLIPS_MAX, the first in order.
     """
-    used = used_questions(rollup, as_of).filter("use_count > 0")
-    allowed = decide(used, ship(spark, acls), with_rule=False, decision_column="before").filter(
-        sql.col("before") == "ALLOWED"
-    )
+    used = until(rollup, as_of).filter("access = 'ACCESS' and decision = 'ALLOWED'")
+    shipped = ship(spark, acls)
+    decided = decide(distinct_questions(used), shipped, with_rule=False, decision_column="before")
+    allowed = decided.filter(sql.col("before") == "ALLOWED")
 
     def replay(left: Sequence[AclBinding]) -> list[Flipped]:
         remaining = ship(spark, acls.with_bindings(f"{acls.name} after the review", left))

@@ -22,6 +22,7 @@ from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce, evaluated_once
 from kustos.pipeline.review.period import moment, until
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.session import frame_of_rows
 
 BROKEN_DUTY: Final = "BROKEN_DUTY"
 BROKEN_POLICY: Final = "BROKEN_POLICY"
@@ -59,7 +60,7 @@ def rule_findings(
     """
     statements = () if policy is None else policy.statements
     rows = [*_by_duties(acls, duties, as_of), *_by_statements(acls, statements, as_of)]
-    granted = spark.createDataFrame(rows, FINDINGS_SCHEMA)
+    granted = frame_of_rows(spark, rows, FINDINGS_SCHEMA)
     return granted.unionByName(_by_use(spark, rollup, acls, as_of, duties, statements))
 
 
@@ -202,7 +203,7 @@ def _by_use(
 ) -> DataFrame:
     rules = [(BROKEN_DUTY, one.duty_id, one.text(), one.reason, 2) for one in duties]
     rules += [(BROKEN_POLICY, one.statement_id, one.sentence, one.reason, 1) for one in statements]
-    rule_rows = spark.createDataFrame([(number, *rule) for number, rule in enumerate(rules)], _RULE_SCHEMA)
+    rule_rows = frame_of_rows(spark, [(number, *rule) for number, rule in enumerate(rules)], _RULE_SCHEMA)
     questions = (
         until(rollup, as_of)
         .filter(sql.col("access").isin(ACCESS, PROBE) & sql.col("resource_name").isNotNull())

@@ -26,6 +26,7 @@ from kustos.pipeline.review.existing_names import Existing
 from kustos.pipeline.review.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
 from kustos.pipeline.review.period import ACL_COLUMNS
 from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered
+from kustos.pipeline.session import frame_of_rows
 
 FOUND_SCHEMA: Final = StructType(
     [
@@ -89,7 +90,7 @@ def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> Dat
         )
         for number, binding in enumerate(bindings)
     ]
-    return spark.createDataFrame(rows, HELD_SCHEMA)
+    return frame_of_rows(spark, rows, HELD_SCHEMA)
 
 
 def _of_the_set(

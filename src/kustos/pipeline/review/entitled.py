@@ -33,6 +33,7 @@ from kustos.pipeline.review.matcher import Naming
 from kustos.pipeline.review.period import until, with_grant_time, with_team
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA
+from kustos.pipeline.session import frame_of_rows
 from kustos.pipeline.worker_cache import kept_in_worker
 
 _ENTITLED_SCHEMA: Final = StructType(
@@ -97,7 +98,7 @@ def _of_acls(
     names: DataFrame,
 ) -> DataFrame:
     acl = sql.col("acl")
-    held = spark.createDataFrame(_entitled_rows(acls), _ENTITLED_SCHEMA)
+    held = frame_of_rows(spark, _entitled_rows(acls), _ENTITLED_SCHEMA)
     uses = (
         used.select("*", sql.explode("allows").alias("number"))
         .groupBy("number", "operation")
@@ -146,7 +147,7 @@ def _beyond_acls(spark: SparkSession, acls: AclsInForce, used: DataFrame) -> Dat
     if acls.allow_everyone_if_no_acl_found:
         rows.append((EVERY_PRINCIPAL, RuleKind.DEFAULT_ALLOW.value))
     schema = StructType([StructField("principal", StringType()), StructField("basis", StringType())])
-    held = spark.createDataFrame(rows, schema)
+    held = frame_of_rows(spark, rows, schema)
     who = sql.when(sql.col("basis") == RuleKind.DEFAULT_ALLOW.value, EVERY_PRINCIPAL).otherwise(
         sql.col("principal")
     )
@@ -205,7 +206,7 @@ def _principals(
     """Return one row with the number of known principals, `_everyone`."""
     named = {binding.entry.principal for binding in acls.bindings} | {*acls.super_users, *more}
     schema = StructType([StructField("principal", StringType())])
-    known = spark.createDataFrame([(name,) for name in sorted(named - {EVERY_PRINCIPAL})], schema)
+    known = frame_of_rows(spark, [(name,) for name in sorted(named - {EVERY_PRINCIPAL})], schema)
     return (
         recorded.select("principal")
         .unionByName(known)
@@ -223,7 +224,7 @@ def _names(spark: SparkSession, recorded: DataFrame, listed: Mapping[str, Iterab
     rows = [(kind, name) for kind, names in listed.items() for name in sorted(set(names))]
     if listed:
         known = known.filter(~sql.col("resource_type").isin(*listed))
-    return known.unionByName(spark.createDataFrame(rows, _NAMES_SCHEMA))
+    return known.unionByName(frame_of_rows(spark, rows, _NAMES_SCHEMA))
 
 
 def patterns_of(bindings: Iterable[AclBinding]) -> list[ResourcePattern]:

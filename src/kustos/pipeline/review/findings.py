@@ -26,7 +26,8 @@ from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.review.existing_names import NOTHING_KNOWN, Existing
 from kustos.pipeline.review.kinds import EXACT, Cause, FindingKind
 from kustos.pipeline.review.period import moment, until, with_grant_time
-from kustos.pipeline.review.supports import carried, safe_together, supports
+from kustos.pipeline.review.recorded_questions import review_questions
+from kustos.pipeline.review.supports import carried, safe_together
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
 
 UNUSED_DAYS: Final = 90
@@ -67,20 +68,21 @@ def acl_findings(
     existing: Existing = NOTHING_KNOWN,
     history: DataFrame | None = None,
     scram_history: DataFrame | None = None,
-    supported: DataFrame | None = None,
+    questions: DataFrame | None = None,
     record: RecordCoverage | None = None,
 ) -> DataFrame:
     """Return the findings about the ACLs in force at `as_of`, as FINDINGS_SCHEMA.
 
     With `history` (ACL_HISTORY_SCHEMA) ACLs younger than `unused_days` are not unused; `scram_history`
-    (SCRAM_CREDENTIAL_HISTORY_SCHEMA) has the deleted users. `supported` is the result of `supports`, if the
-    caller has persisted it: it is read twice. `record` is the result of `record_of`, if the caller has it. In
-    `evidence`, `is_safe_together` marks ACLs that can all be removed at once (`removable_together`). Raises
-    `ReviewError` for a time without a zone.
+    (SCRAM_CREDENTIAL_HISTORY_SCHEMA) has the deleted users. `questions` is the result of `review_questions`,
+    if the caller has persisted it: it is read twice. `record` is the result of `record_of`, if the caller has
+    it. In `evidence`, `is_safe_together` marks ACLs that can all be removed at once (`removable_together`).
+    Raises `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
     covered = record or record_of(rollup, as_of, unused_days)
-    questions = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
+    if questions is None:
+        questions = review_questions(rollup, ship(spark, acls), as_of)
     held = held_acls(spark, acls, existing)
     worked_out = with_deciding_acls(spark, recorded, acls, history)
     seen = _seen(held, recorded, worked_out, history, scram_history, as_of)

@@ -71,19 +71,18 @@ def _review(
     """Return what the record covers, and the rows of each table, which are computed already."""
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.queries.record import record_of
-    from kustos.pipeline.review.access import access_review, review_questions
+    from kustos.pipeline.review.access import access_review
     from kustos.pipeline.review.entitled import entitlement_rows
     from kustos.pipeline.review.existing_names import NOTHING_KNOWN
-    from kustos.pipeline.review.supports import supports
+    from kustos.pipeline.review.recorded_questions import review_questions
 
     progress(REVIEW_STEPS[0])
     history, scram_history = _histories(spark, question.metadata)
     rollup = tables.read(spark, "audit_rollup")
     record = record_of(rollup, question.as_of, question.dormant_days)
     shipped = ship(spark, question.acls)
-    # both are read several times
+    # read several times by each of the three
     questions = review_questions(rollup, shipped, question.as_of).persist()
-    supported = supports(rollup, shipped, question.as_of).persist()
     try:
         reviewed = access_review(
             spark,
@@ -117,12 +116,11 @@ def _review(
         answers["entitlements"] = entitled.localCheckpoint()
         progress(REVIEW_STEPS[2])
         histories = {"history": history, "scram_history": scram_history}
-        found = _findings(spark, rollup, question, supported=supported, record=record, **histories)
+        found = _findings(spark, rollup, question, questions=questions, record=record, **histories)
         answers["findings"] = found.localCheckpoint()
         return record, answers
     finally:
         questions.unpersist()
-        supported.unpersist()
 
 
 def _findings(

@@ -1,6 +1,7 @@
 """Recorded questions, each once, with the ACLs that match them: a stage that review and findings share."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -11,10 +12,13 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
+from kustos.pipeline.columns.probes import ACCESS
 from kustos.pipeline.deciding import ShippedAcls, evaluated_once
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.review.matcher import Matcher, Question
+from kustos.pipeline.review.period import until
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.session import frame_of_rows
 from kustos.pipeline.worker_cache import kept_in_worker
 
 _NUMBERS: Final = ArrayType(IntegerType())
@@ -46,7 +50,7 @@ def numbered(bindings: Iterable[AclBinding]) -> tuple[AclBinding, ...]:
 def numbered_acls(spark: SparkSession, bindings: Iterable[AclBinding]) -> DataFrame:
     """Return the ACLs with their numbers as NUMBERED_ACL_SCHEMA."""
     rows = [(number, tuple(texts_of(acl).values())) for number, acl in enumerate(numbered(bindings))]
-    return spark.createDataFrame(rows, NUMBERED_ACL_SCHEMA)
+    return frame_of_rows(spark, rows, NUMBERED_ACL_SCHEMA)
 
 
 @kept_in_worker(MATCHERS_MAX, key=lambda shipped: shipped.digest)
@@ -81,6 +85,29 @@ def matching(shipped: ShippedAcls) -> Column:
         return pa.array([{name: getattr(one, name) for name in _ARROW.names} for one in found], _ARROW)
 
     return evaluated_once(match, MATCHING_SCHEMA, *QUESTION_COLUMNS)
+
+
+def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
+    """Return each question recorded up to `as_of` once, uses and listings, with the ACLs that match it.
+
+    Columns: QUESTION_COLUMNS, those of MATCHING_SCHEMA, and sums: `use_count`, `denied_count` and `last_used`
+    of uses; `event_count`, `last_time` and `sample_event_id` of all.
+    """
+    is_use, is_allowed = sql.col("access") == ACCESS, sql.col("decision") == "ALLOWED"
+    count, zero = sql.col("event_count"), sql.lit(0).cast("long")
+    questions = (
+        until(rollup, as_of)
+        .groupBy(*QUESTION_COLUMNS)
+        .agg(
+            sql.sum(sql.when(is_use & is_allowed, count).otherwise(zero)).alias("use_count"),
+            sql.sum(sql.when(is_use & ~is_allowed, count).otherwise(zero)).alias("denied_count"),
+            sql.max(sql.when(is_use & is_allowed, sql.col("last_time"))).alias("last_used"),
+            sql.sum("event_count").alias("event_count"),
+            sql.max("last_time").alias("last_time"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+        )
+    )
+    return with_matching(questions, shipped)
 
 
 def with_matching(questions: DataFrame, shipped: ShippedAcls) -> DataFrame:

@@ -6,7 +6,7 @@ former review, when it still held. Later events of the same access were allowed 
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.review.entitled import sums_of_uses
 from kustos.pipeline.review.period import ACL_COLUMNS, moment, until
 from kustos.pipeline.review.recorded_questions import numbered, numbered_acls, with_matching
+from kustos.pipeline.session import frame_of_rows
 from kustos.signoff import instant_text
 
 _COUNTS: Final = ("use_count", "used_by_count", "used_name_count")
@@ -49,7 +50,8 @@ def with_uses_until_revoked(
     at = {number: row["end"] for number, row in enumerate(ends)}
     used = until(rollup, as_of).filter("access = 'ACCESS' and decision = 'ALLOWED'")
     each = with_matching(used, ship(spark, acls)).select("*", sql.explode("allows").alias("number"))
-    held = each.join(sql.broadcast(spark.createDataFrame(list(at.items()), _ENDS_SCHEMA)), "number").filter(
+    ended = [(number, end.astimezone(UTC)) for number, end in at.items()]
+    held = each.join(sql.broadcast(frame_of_rows(spark, ended, _ENDS_SCHEMA)), "number").filter(
         sql.col("first_time") <= sql.col("end")
     )
     goes_on = sql.col("last_time") > sql.col("end")

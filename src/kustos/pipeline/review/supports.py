@@ -7,7 +7,6 @@ flips no decision, as a replay shows; a still larger choice may exist.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -15,36 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 
-from kustos.pipeline.deciding import ShippedAcls
-from kustos.pipeline.review.period import until
-from kustos.pipeline.review.recorded_questions import with_matching
-from kustos.pipeline.schemas import QUESTION_COLUMNS
-
 TOGETHER_SCHEMA: Final = StructType(
     [StructField("number", IntegerType()), StructField("is_safe_together", BooleanType())]
 )
 
 
-def supports(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
-    """Return each recorded question once, uses and listings, with its events and the ACLs that it rests on.
-
-    Columns: QUESTION_COLUMNS, `event_count`, `first_time`, `last_time`, `sample_event_id` and those of
-    MATCHING_SCHEMA.
-    """
-    questions = (
-        until(rollup, as_of)
-        .groupBy(*QUESTION_COLUMNS)
-        .agg(
-            sql.sum("event_count").alias("event_count"),
-            sql.min("first_time").alias("first_time"),
-            sql.max("last_time").alias("last_time"),
-            sql.min("sample_event_id").alias("sample_event_id"),
-        )
-    )
-    return with_matching(questions, shipped)
-
-
-def carried(supported: DataFrame) -> DataFrame:
+def carried(questions: DataFrame) -> DataFrame:
     """Return for each ACL (`number`) that matched anything the events that depend on it.
 
     It matches `matching_event_count` events; for `needed_event_count` of them the decision flips without it,
@@ -57,7 +32,7 @@ def carried(supported: DataFrame) -> DataFrame:
         )
 
     matched = parts(sql.concat("allows", "denies"), is_needed=False)
-    each = supported.select(
+    each = questions.select(
         sql.explode(sql.concat(matched, parts(sql.col("needed"), is_needed=True))).alias("part"),
         "event_count",
         "last_time",
@@ -73,14 +48,14 @@ def carried(supported: DataFrame) -> DataFrame:
     )
 
 
-def safe_together(supported: DataFrame, candidates: DataFrame) -> DataFrame:
+def safe_together(questions: DataFrame, candidates: DataFrame) -> DataFrame:
     """Return which candidates can be removed at once, as TOGETHER_SCHEMA.
 
     `candidates` are distinct `number`s with a `rank`: lower ones are tried first. One worker holds all sets,
     some 100 bytes each: one for each combination of ACLs that ever decided something.
     """
     sets = (
-        supported.select(sql.explode("resting").alias("resting"))
+        questions.select(sql.explode("resting").alias("resting"))
         .distinct()
         .select(sql.lit(None).cast("int").alias("number"), sql.lit(None).cast("int").alias("rank"), "resting")
     )

@@ -40,7 +40,7 @@ from kustos.pipeline.places import (
     spark_paths_read,
     stamp_of,
 )
-from kustos.pipeline.session import numbered_tasks
+from kustos.pipeline.session import frame_of_rows, numbered_tasks
 from kustos.pipeline.tables.integrity import remedy
 from kustos.runtime import reason_of
 
@@ -69,7 +69,7 @@ def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schem
     """
     check_schemas(folder, files, schema)
     if not files:
-        return spark.createDataFrame([], schema)
+        return frame_of_rows(spark, [], schema)
     if isinstance(folder, StorePath):
         return _read_from_store(spark, [folder / file for file in files], schema)
     reader = spark.read.schema(schema).option("basePath", spark_path(folder))
