@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kustos.extras import EXTRAS, needs_extra
+from kustos.pipeline.class_archive import OPTIONS, archive_options
 from kustos.pipeline.errors import SparkFailedError, SparkMissingError
 from kustos.pipeline.jvm_output import JVM_OUTPUT
 from kustos.pipeline.spark_failures import JAVA_MIN, is_of_spark, spark_failure, start_failure
@@ -66,7 +67,9 @@ SMALL_SETTINGS: Final = {
     # a plan that adapts runs each of its stages as a job, and is planned again after each
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": str(SMALL_SHUFFLE_PARTITIONS),
-    "spark.driver.extraJavaOptions": SMALL_JAVA_OPTIONS,
+    OPTIONS: SMALL_JAVA_OPTIONS,
+    # else Spark makes a text of several pages of each plan, for a page that nobody opens
+    "spark.sql.ui.explainMode": "simple",
 }
 """Of a local session over at most `SMALL_ROWS` rows. A review takes 23 jobs, not 54."""
 
@@ -191,7 +194,10 @@ def open_session(
         builder = SparkSession.builder.appName(application_name)
         if not is_submitted:
             builder = builder.master(master)
-        for key, value in all_settings(settings, rows, is_local=local).items():
+        chosen = all_settings(settings, rows, is_local=local)
+        if local and OPTIONS not in settings and (archive := archive_options(_java(), writes=is_small(rows))):
+            chosen[OPTIONS] = f"{chosen.get(OPTIONS, '')} {archive}".lstrip()
+        for key, value in chosen.items():
             builder = builder.config(key, value)
         with _readable_start():
             spark = builder.getOrCreate()
@@ -205,13 +211,17 @@ def open_session(
 
 def all_settings(settings: Mapping[str, str], rows: int | None, *, is_local: bool) -> dict[str, str]:
     """Return our settings for a session over so many rows, and those of the user in place of ours."""
-    is_small = is_local and rows is not None and rows <= SMALL_ROWS
     return {
         **SETTINGS,
         **(LOCAL_SETTINGS if is_local else {}),
-        **(SMALL_SETTINGS if is_small else {}),
+        **(SMALL_SETTINGS if is_local and is_small(rows) else {}),
         **settings,
     }
+
+
+def is_small(rows: int | None) -> bool:
+    """Return whether a session over so many rows is one for small tables."""
+    return rows is not None and rows <= SMALL_ROWS
 
 
 def _set_log_level(spark: "SparkSession") -> None:
