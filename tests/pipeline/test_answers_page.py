@@ -106,7 +106,7 @@ def test_a_grant_of_unknown_age_is_not_called_old() -> None:
     assert "Of 1 of these kustos does not know for how long" in page
     assert '<td data-label="days">unknown</td>' in page
     assert "no use recorded" in page
-    assert f"Of 2 it is too early to say: the record covers the days since {at(0).date()}, 3 days of" in page
+    assert f"For 2 it is too early to say: the record covers the days since {at(0).date()}, 3 days of" in page
     assert "never used" not in page
     assert '<td class="t" data-label="last use">none recorded</td>' in page
 

@@ -88,7 +88,7 @@ def report(
     Shows the tables of the configuration, and what `replay`, `review`, `judge` and `anomalies` last found.
     With --audit it reads a folder of audit files instead, without a configuration, and also writes the tables
     `audit_events`, `access_counts`, `security_events` and `quarantine`, and `summary.json`, to the folder of
-    --out. Files in an unusual layout or format need a configuration. The page runs no script and fetches
+    --out. Files in an unusual layout or format need a configuration. The page runs no script and loads
     nothing.
     """
     if audit is not None:
