@@ -47,12 +47,12 @@ _TABLE: Final = (
      "The second has no effect, but the right remains after the first is removed.",
      "Remove one of them."),
     ("KUS002", "conflicting", _E, "the same thing is allowed and denied",
-     "A DENY and an ALLOW agree in resource, principal, host and operation. The DENY wins; of the "
-     "ALLOW at most what it implies is left. One of the two is a mistake.",
-     "Remove the one that is not meant."),
+     "A DENY and an ALLOW agree in resource, principal, host and operation. The DENY takes "
+     "precedence; at most the operations that the ALLOW implies remain. One of the two is a mistake.",
+     "Remove the unintended one."),
     ("KUS003", "shadowed", _W, "an ALLOW that DENYs override completely",
-     "A DENY wins regardless of its position, so this ALLOW can never decide. It looks like a right that "
-     "no principal has.",
+     "A DENY takes precedence regardless of its position, so this ALLOW can never decide. It looks like a "
+     "right that no principal has.",
      "Remove it, or the DENY."),
     ("KUS004", "redundant", _W, "other ACLs cover all of it",
      "Without it every decision on a named resource, and every decision whether a principal may write to "
@@ -68,11 +68,11 @@ _TABLE: Final = (
      "A super user may do everything before any ACL is looked at, so neither an ALLOW nor a DENY for "
      "one decides. But with `allow.everyone.if.no.acl.found` it may be the only ACL that names a resource: "
      "then removing it opens the resource to everyone, and the finding says so.",
-     "Remove it, or take the principal out of `super.users`."),
+     "Remove it, or remove the principal from `super.users`."),
     ("KUS007", "describe-stays", _N, "a DENY that leaves DESCRIBE, which another ALLOW implies",
      "A DENY implies nothing, an ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE. A principal "
      "that is denied one of them but allowed another still sees the resource.",
-     "If the resource is to be hidden, deny ALL or DESCRIBE too."),
+     "To hide the resource, deny ALL or DESCRIBE too."),
     # breadth
     ("KUS101", "everyone-everywhere", _E, "everyone may use or change every resource of a type",
      "`User:*` is every principal of every type, also `User:ANONYMOUS` where a listener requires no "

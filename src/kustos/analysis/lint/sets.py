@@ -77,7 +77,7 @@ class SetFindings:
 
     def _of_super_user(self, number: int, binding: AclBinding) -> Finding:
         message = f"`{binding.entry.principal}` is a super user, no ACL applies to it"
-        fix = "remove the ACL, or take the principal out of `super.users`"
+        fix = "remove the ACL, or remove the principal from `super.users`"
         if self._necessity.matters[number]:
             # `allow.everyone.if.no.acl.found` depends on whether an ACL of any principal names the resource
             message += ", but no other ACL keeps what it names from being open to everyone"

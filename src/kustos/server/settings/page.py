@@ -18,7 +18,7 @@ the key.
 ## Values kept elsewhere
 
 A value, or a part of one, may be a reference, in the form of Kafka's configuration providers. No
-`config.providers` is needed. Kustos never shows the value of a reference.
+`config.providers` is needed. kustos never shows the value of a reference.
 
 | Reference | Value |
 |---|---|
@@ -31,21 +31,21 @@ A value, or a part of one, may be a reference, in the form of Kafka's configurat
 The column *for one* lists the settings that can be set for one listener as `listener.name.<listener>.<key>`,
 for one SASL mechanism as `<mechanism>.<key>`, or for both as `listener.name.<listener>.<mechanism>.<key>`.
 Write listener and mechanism in lower case, as in
-`listener.name.clients.scram-sha-256.connections.max.reauth.ms`. The more specific key wins; the key of a
-mechanism wins over that of a listener.
+`listener.name.clients.scram-sha-256.connections.max.reauth.ms`. The more specific key takes
+precedence; the key of a mechanism overrides the key of a listener.
 
 ## New values without a restart
 
-The column *new value by* says what puts a changed value in force. On `SIGHUP` the node, with all its worker
-processes, reads the file again. If anything in it is wrong, nothing changes, and one line of the log says
-what. Otherwise the log names the keys that changed, a warning names those that wait for a restart, and an
-audit event names the former. Values appear nowhere.
+The column *new value by* says how a changed value takes effect. On `SIGHUP` the node, with all its worker
+processes, reads the file again. If the file has an error, nothing changes, and one line of the log reports
+it. Otherwise the log names the changed keys, a warning names those that need a restart, and an audit event
+names those that are in force. Values never appear there.
 
-- Lower limits turn newcomers away. Connections that are open stay.
+- A lower limit refuses new connections. Open connections stay.
 - New users of `PLAIN` and new passwords count from the next login on. Existing sessions stay until the
   session ends (`connections.max.reauth.ms`).
-- A custom authorizer says itself which of its settings may change ([how](../how-to/custom-authorizer.md)).
-  `PLAIN` with a callback handler of your own takes a restart.
+- A custom authorizer defines which of its settings may change ([how](../how-to/custom-authorizer.md)).
+  `PLAIN` with a custom callback handler needs a restart.
 """
 
 
