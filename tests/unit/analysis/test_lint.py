@@ -45,7 +45,7 @@ Found = list[tuple[str, int, str]]
 CASES: dict[str, tuple[list[AclBinding], Found]] = {
     "nothing": ([acl(), acl(op=Op.WRITE), acl("pay-", PREFIXED), acl(kind=GROUP)], []),
     "duplicate": ([acl(), acl(op=Op.WRITE), acl()], [("KUS001", 2, "remove one")]),
-    "conflicting": ([acl(), acl(says=DENY)], [("KUS002", 0, "remove the one that is not meant")]),
+    "conflicting": ([acl(), acl(says=DENY)], [("KUS002", 0, "remove the unintended one")]),
     "shadowed": (
         [acl(), acl("ord", PREFIXED, who="User:*", op=Op.ALL, says=DENY), acl("other", who="User:bob")],
         [("KUS003", 0, "remove it, or the DENY")],
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[list[AclBinding], Found]] = {
         [("KUS004", 2, "remove it")],
     ),
     "idle": ([acl(says=DENY), acl(who="User:bob")], [("KUS005", 0, "unless it guards")]),
-    "super user": ([acl(who="User:root")], [("KUS006", 0, "take the principal out of `super.users`")]),
+    "super user": ([acl(who="User:root")], [("KUS006", 0, "remove the principal from `super.users`")]),
     "describe stays": (
         [acl(op=Op.WRITE), acl(says=DENY)],
         [("KUS005", 1, "guards")],

@@ -116,7 +116,7 @@ class SetFindings:
             else ""
         )
         message = f"{entry.operation.name} is both allowed and denied to `{entry.principal}`{left}"
-        return Finding("KUS002", number, message, "remove the one that is not meant", (denied,))
+        return Finding("KUS002", number, message, "remove the unintended one", (denied,))
 
     def _idle(self, number: int, binding: AclBinding) -> Finding:
         is_allow = binding.entry.permission_type is AclPermissionType.ALLOW
