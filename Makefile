@@ -35,7 +35,9 @@ LONG_JOBS := 'pipeline-1: NICE=5 -p testkit.parts --part=1/2 tests/pipeline' 'pi
 CONNECT_JOB := 'connect: NICE=5 KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 REST := tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum
 REST_JOBS := 'rest-1: NICE=5 -p testkit.parts --part=1/2 $(REST)' 'rest-2: NICE=5 -p testkit.parts --part=2/2 $(REST)'
-SHORT_JOBS := 'brokers: tests/conformance' $(REST_JOBS) 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum'
+# a few tests run again with older releases of Kafka (`testkit/versions.py`)
+RELEASE_JOBS := 'previous: KUSTOS_TEST_KAFKA=previous tests/conformance/test_gateway_equals_broker_at_the_edges.py tests/quorum/test_following.py tests/e2e/test_java_tools.py' 'oldest: KUSTOS_TEST_KAFKA=oldest tests/quorum/test_following.py'
+SHORT_JOBS := 'brokers: tests/conformance' $(REST_JOBS) 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum' $(RELEASE_JOBS)
 
 # the sets that `scripts/setup` can install; each target depends on the set that it uses
 SETUPS := setup-python setup-demo setup-bench setup-differential setup-faults setup-fuzz setup-score-anomalies

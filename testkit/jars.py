@@ -54,6 +54,11 @@ class JarSet:
         return self.name if self.version is None else f"{self.name}-{self.version}"
 
     @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers; none if the project names it."""
+        return tuple(int(part) for part in (self.version or "").split(".") if part)
+
+    @property
     def project(self) -> Path:
         """The Maven project that names the jars."""
         return _project(self.name)

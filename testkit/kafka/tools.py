@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testkit.jars import KAFKA_SHELL, WHOLE_KAFKA
+from testkit.jars import KAFKA, KAFKA_SHELL, WHOLE_KAFKA
 from testkit.kafka.java import command
 from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
 from testkit.processes import ChildError, spawn
@@ -22,7 +22,6 @@ SHELL_ATTEMPTS = 3
 """How often the metadata shell is started until it ends."""
 
 SHORT_NAMES = {
-    "ConfigCommand": "org.apache.kafka.tools.ConfigCommand",
     "StorageTool": "kafka.tools.StorageTool",
     "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
@@ -32,6 +31,12 @@ SHORT_NAMES = {
     "MetadataShell": "org.apache.kafka.shell.MetadataShell",
 }
 """Tools that are not in `org.apache.kafka.tools`."""
+
+MOVED = {
+    "AclCommand": ((4, 0), "kafka.admin.AclCommand"),
+    "ConfigCommand": ((4, 4), "kafka.admin.ConfigCommand"),
+}
+"""The release since which a tool has its name, and its name before."""
 
 SERVED = frozenset(
     {
@@ -167,6 +172,9 @@ class KafkaTools:
 
 def full_name(tool: str) -> str:
     """Return the full class name of the tool with the simple name `tool`."""
+    since, before = MOVED.get(tool, ((), ""))
+    if KAFKA.release < since:
+        return before
     return SHORT_NAMES.get(tool, f"org.apache.kafka.tools.{tool}")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts.run_tests import AT_ONCE, parse
+from testkit import versions
 from testkit.paths import ROOT
 from testkit.waiting import wait_until
 
@@ -211,6 +212,8 @@ def test_the_jobs_of_make_test_cover_every_test() -> None:
     jobs = [parse(text, ROOT) for text in words[words.index("scripts/run_tests.py") + 1 :]]
     parts: dict[str, list[str]] = {}
     for job in jobs:
+        if versions.VARIABLE in job.environment:
+            continue  # repeats tests of another job with an older release
         at = next(at for at, word in enumerate(job.arguments) if word.split("/")[0] == "tests")
         parts.setdefault(shlex.join(job.arguments[at:]), []).append(shlex.join(job.arguments[:at]))
     (rest,) = (place for place in parts if " " in place)
