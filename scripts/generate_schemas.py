@@ -1,94 +1,145 @@
-"""Writes the schemas in src/kustos/wire/schemas from kio's classes: `python -m scripts.generate_schemas`.
+"""Writes the schemas in src/kustos/wire/schemas: `python -m scripts.generate_schemas`.
 
-kio has a class for each struct of each version, a thousand modules in all, which take a second to load. The
-text says the same in a thousand lines: each field once, with its versions.
+Source: the definitions of messages in the jar of Kafka's clients (`common/message/*.json`). The generated
+text has each field once, with its versions.
 """
 
 import json
+import os
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from dataclasses import Field as KioField
-from datetime import datetime, timedelta
-from enum import Enum
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Final, get_args, get_origin
-
-from kio.schema.index import PayloadEntityType, api_key_map, schema_name_map
-from kio.static.constants import EntityType
+from typing import Any, Final
+from zipfile import ZipFile
 
 from kustos.wire.schemas.schema import STRUCT, Field, NoDefault, Struct
-from testkit.tap.frames import entity
+from testkit.differential.oracle import build
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "kustos" / "wire" / "schemas"
 WIDTH: Final = 108
-APIS_PER_MODULE: Final = 30
+KEYS_PER_MODULE: Final = 32
 """Keeps each generated module small enough to read."""
 
-KINDS: Final[Mapping[str, PayloadEntityType]] = {
-    "request": EntityType.request,
-    "response": EntityType.response,
-}
-MILLISECOND: Final = timedelta(milliseconds=1)
+MESSAGES: Final = "common/message/"
+HIGHEST_VERSION: Final = 2**15 - 1
+
+Definition = Mapping[str, Any]
+"""A message, a struct or a field as its JSON says it."""
+
+COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
+WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+DURATIONS: Final = {"int32": "timedelta_i32", "int64": "timedelta_i64"}
+MOMENTS: Final = ("timestamp", "start_time", "append_time")
+KEYWORDS: Final = frozenset({"id"})
+"""Names that get an underscore, so that they hide no function of Python."""
 
 
-def entity_of(api_key: int, version: int, kind: str) -> Any:
-    """Return kio's class of a message."""
-    return entity(api_key, version, KINDS[kind])
+@dataclass(frozen=True, slots=True)
+class ApiDefinition:
+    """An API as its jar defines it."""
+
+    api_key: int
+    name: str
+    first: int
+    last: int
+    messages: Mapping[str, Definition]
+    """Kind → definition of the request or response."""
 
 
-def versions_of(api_key: int) -> list[int]:
-    """Return the versions of an API, rising."""
-    return sorted(schema_name_map[api_key_map[api_key]])
+@cache
+def definitions(jar: Path) -> Mapping[int, ApiDefinition]:
+    """Return the APIs in a jar of Kafka's clients by key."""
+    kinds: dict[int, dict[str, Definition]] = {}
+    with ZipFile(jar) as archive:
+        for name in archive.namelist():
+            if name.startswith(MESSAGES) and name.endswith(".json"):
+                message = json.loads(COMMENT.sub("", archive.read(name).decode()))
+                if message["type"] in {"request", "response"} and message["validVersions"] != "none":
+                    kinds.setdefault(message["apiKey"], {})[message["type"]] = message
+    return {key: _api(key, messages) for key, messages in sorted(kinds.items())}
 
 
-def struct_of(entity: Any) -> Struct:
-    """Return what kio's class says, as a value of ours."""
-    made = tuple(map(_field_of, fields(entity)))
-    return Struct(entity.__name__, int(entity.__version__), entity.__flexible__, made)
+def _api(api_key: int, messages: Mapping[str, Definition]) -> ApiDefinition:
+    request = messages["request"]
+    first, last = _versions(request["validVersions"])
+    return ApiDefinition(api_key, snake_case(request["name"].removesuffix("Request")), first, last, messages)
 
 
-def _field_of(field: KioField[Any]) -> Field:
-    annotation, nullable = _strip_optional(field.type)
-    is_array = get_origin(annotation) is tuple
-    inner = _strip_optional(get_args(annotation)[0])[0] if is_array else annotation
-    element = struct_of(inner) if is_dataclass(inner) else None
-    kind = STRUCT if element is not None else field.metadata["kafka_type"]
-    if kind in {"datetime_i64", "uuid"} and not is_array:
-        nullable = False  # kio's None means -1 and the zero UUID
-    default = _default_of(field.default, kind, is_array=is_array)
-    made = Field(field.name, kind, is_array, nullable, element, field.metadata.get("tag"), default)
-    if default is not NoDefault and element is None and not is_array:
-        plain = Field(field.name, kind).default_maker({})()
-        if plain == default and type(plain) is type(default):
-            return Field(field.name, kind, is_array, nullable, element, made.tag)
-    return made
+def _versions(text: str) -> tuple[int, int]:
+    """Return the lowest and highest version of `3`, `3+`, `1-3` or `none`."""
+    if text == "none":
+        return 0, -1
+    first, dash, last = text.partition("-")
+    if first.endswith("+"):
+        return int(first[:-1]), HIGHEST_VERSION
+    return int(first), int(last) if dash else int(first)
 
 
-def _strip_optional(annotation: Any) -> tuple[Any, bool]:
-    if isinstance(annotation, UnionType):
-        inner = [arm for arm in get_args(annotation) if arm is not NoneType]
-        return inner[0], len(inner) < len(get_args(annotation))
-    return annotation, False
+def _has(versions: str, version: int) -> bool:
+    first, last = _versions(versions)
+    return first <= version <= last
 
 
-def _default_of(value: Any, kind: str, *, is_array: bool) -> Any:
-    """Return kio's rich default as the number or text on the wire, or that there is none of its own."""
-    bare: Any = value
-    if value is MISSING or is_dataclass(value) or isinstance(value, tuple):
-        bare = NoDefault
-    elif value is None and not is_array:
-        bare = {"uuid": NoDefault, "datetime_i64": -1}.get(kind)
-    elif isinstance(value, Enum):
-        bare = int(value.value)
-    elif isinstance(value, timedelta):
-        bare = value // MILLISECOND
-    elif isinstance(value, datetime):
-        bare = int(value.timestamp() * 1000)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        bare = int(value)
-    return bare
+def snake_case(name: str) -> str:
+    """Return a name in snake case."""
+    return WORD.sub("_", name).lower()
+
+
+def struct_of(message: Definition, version: int) -> Struct:
+    """Return a message in one version."""
+    flexible = _has(message.get("flexibleVersions", "none"), version)
+    common = {struct["name"]: struct["fields"] for struct in message.get("commonStructs", ())}
+    return _struct(message["name"], message["fields"], version, flexible, common)
+
+
+def _struct(
+    name: str, fields: Sequence[Definition], version: int, flexible: bool, common: Mapping[str, Any]
+) -> Struct:
+    made = (
+        _field_of(field, version, flexible, common) for field in fields if _has(field["versions"], version)
+    )
+    return Struct(name, version, flexible, tuple(made))
+
+
+def _field_of(field: Definition, version: int, flexible: bool, common: Mapping[str, Any]) -> Field:
+    bare = field["type"].removeprefix("[]")
+    is_array = bare != field["type"]
+    element = None
+    if bare[0].isupper():
+        element = _struct(bare, field.get("fields") or common[bare], version, flexible, common)
+    name, kind = _name_and_kind(field["name"], bare)
+    nullable = _has(field.get("nullableVersions", "none"), version)
+    tag = field["tag"] if _has(field.get("taggedVersions", "none"), version) else None
+    default = _default_of(field, kind, version)
+    return Field(name, STRUCT if element is not None else kind, is_array, nullable, element, tag, default)
+
+
+def _name_and_kind(name: str, kind: str) -> tuple[str, str]:
+    """Return the field's name without its unit, and its type with what the name says about it."""
+    short = snake_case(name)
+    if kind == "int16" and short.endswith("error_code"):
+        return short, "error_code"
+    if kind in DURATIONS and short.endswith("_ms"):
+        short = short.removesuffix("_ms")
+        return short, "datetime_i64" if short.endswith(MOMENTS) else DURATIONS[kind]
+    return f"{short}_" if short in KEYWORDS else short, kind
+
+
+def _default_of(field: Definition, kind: str, version: int) -> Any:
+    """Return the field's default if it differs from the default of its type."""
+    text = str(field.get("default", ""))
+    if text == "null":
+        return None if _has(field.get("nullableVersions", "none"), version) else NoDefault
+    if kind == "string":
+        return text or NoDefault
+    if kind in {"bool", "uuid", "bytes", "records"} or not text:
+        return True if text.lower() == "true" else NoDefault
+    value = float(text) if kind == "float64" else int(text, 0)
+    return value or NoDefault
 
 
 @dataclass(slots=True)
@@ -130,10 +181,9 @@ def _merged(versions: Sequence[Struct]) -> list[_Line]:
     return lines
 
 
-def _message(api_key: int, kind: str) -> Iterator[str]:
+def _message(api: ApiDefinition, kind: str) -> Iterator[str]:
     """Yield the lines of a request or response."""
-    versions = versions_of(api_key)
-    messages = [struct_of(entity_of(api_key, version, kind)) for version in versions]
+    messages = [struct_of(api.messages[kind], version) for version in range(api.first, api.last + 1)]
     flexible = [message.version for message in messages if message.flexible]
     yield kind if not flexible else f"{kind} {flexible[0]}"
     by_name: dict[str, dict[int, Struct]] = {}
@@ -152,25 +202,31 @@ def _message(api_key: int, kind: str) -> Iterator[str]:
         )
 
 
-def modules() -> dict[str, str]:
-    """Return the generated modules by file name."""
-    keys = sorted(api_key_map)
+def newest_clients() -> Path:
+    """Return the jar of Kafka's clients that belongs to the newest `StandardAuthorizer`."""
+    _, jars = build().split(os.pathsep)
+    [jar] = Path(jars).parent.glob("kafka-clients-*.jar")
+    return jar
+
+
+def modules(jar: Path) -> dict[str, str]:
+    """Return the modules generated from a jar of Kafka's clients by file name."""
     made = {}
-    for start in range(0, len(keys), APIS_PER_MODULE):
-        some = keys[start : start + APIS_PER_MODULE]
+    for first, apis in groupby(
+        definitions(jar).values(), lambda api: api.api_key // KEYS_PER_MODULE * KEYS_PER_MODULE
+    ):
         blocks = []
-        for api_key in some:
-            versions = versions_of(api_key)
-            lines = [f"api {api_key} {api_key_map[api_key]} {versions[0]}-{versions[-1]}"]
-            blocks.append("\n".join((*lines, *_message(api_key, "request"), *_message(api_key, "response"))))
-        head = f'"""Messages of APIs {some[0]} to {some[-1]}; `scripts.generate_schemas` writes this."""'
+        for api in apis:
+            lines = [f"api {api.api_key} {api.name} {api.first}-{api.last}"]
+            blocks.append("\n".join((*lines, *_message(api, "request"), *_message(api, "response"))))
         text = "\n\n".join(blocks)
-        made[f"apis_{some[0]}_to_{some[-1]}.py"] = (
+        head = f'"""APIs from {first} on; `scripts.generate_schemas` writes this."""'
+        made[f"apis_from_{first}.py"] = (
             f'{head}\n\nfrom typing import Final\n\nTEXT: Final = """\\\n{text}\n"""\n'
         )
     return made
 
 
 if __name__ == "__main__":
-    for name, text in modules().items():
+    for name, text in modules(newest_clients()).items():
         (FOLDER / name).write_text(text)

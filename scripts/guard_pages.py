@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kio.schema.index import api_key_map
-
 from kustos.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.protocol import (
     ADMIN_ROWS,
@@ -26,6 +24,7 @@ from kustos.protocol import (
     items_max,
 )
 from kustos.wire import api_name
+from kustos.wire.schemas import APIS
 from scripts.pages import README, WIDE, page, table
 from testkit import versions
 from testkit.equality.compared import ADMINS, CLIENTS, versions_of
@@ -229,7 +228,7 @@ REFUSED_MARK: Final = "<!-- what is refused: made by scripts/generate_docs.py; d
 
 def refused() -> str:
     """Return the APIs that are not offered, by name; raise ValueError if `NOT_OFFERED` is incomplete."""
-    every = set(api_key_map) - CONTROLLER_APIS
+    every = set(APIS) - CONTROLLER_APIS
     offered = every & {int(row.api_key) for row in ROWS}
     if sorted(key for keys in NOT_OFFERED.values() for key in keys) != sorted(every - offered):
         raise ValueError(f"`NOT_OFFERED` must have just these: {sorted(every - offered)}")

@@ -117,9 +117,11 @@ def request(api_key: int, version: int, correlation_id: int = 5, **fields: Any) 
     return request_frame(codec, api_key, correlation_id, "test", codec.encode(codec.new(**fields)))[4:]
 
 
-def versions_request(version: int = 4, name: str = "kustos-test", correlation_id: int = 5) -> bytes:
-    fields = {"client_software_name": name, "client_software_version": "1.0"} if version >= 3 else {}
-    return request(18, version, correlation_id, **fields)
+def versions_request(
+    version: int = 4, name: str = "kustos-test", correlation_id: int = 5, **fields: object
+) -> bytes:
+    software = {"client_software_name": name, "client_software_version": "1.0"} if version >= 3 else {}
+    return request(18, version, correlation_id, **software, **fields)
 
 
 def handshake(mechanism: str = "PLAIN", version: int = 1) -> bytes:
@@ -189,4 +191,4 @@ def refusal(frame: bytes, version: int = 2) -> tuple[int, str]:
 
 
 UNSUPPORTED_VERSIONS_REQUEST = b"\x00\x12\x00\x63\x00\x00\x00\x05\x00\x04test\x00" + b"whatever"
-assert codec_versions(18) == (0, 4)
+assert codec_versions(18) == (0, 5)

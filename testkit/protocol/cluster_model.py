@@ -409,7 +409,9 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 71, 72, 74, 80, 81, 88), Model.plain),
+    **dict.fromkeys(
+        (11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 71, 72, 74, 80, 81, 88, 93, 94), Model.plain
+    ),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kio.schema.index import api_key_map
-
 from kustos.acl import CLUSTER_NAME, AclBinding
+from kustos.wire.schemas import APIS
 from testkit.tap import answers, daily_answers, share_answers, transaction_answers
 from testkit.tap.answers import Coded, Key
 from testkit.tap.client import (
@@ -94,7 +93,7 @@ RULES: dict[int, Rule] = {
     8: Rule(answers.offset_commit, PARTITIONS),
     9: Rule(answers.offset_fetch, answers.answered_offset_fetch),
     10: Rule(answers.find_coordinator, plain(answers.answered_coordinators)),
-    **dict.fromkeys((11, 12, 13, 14), Rule(answers.one_group(Op.READ), TOP)),
+    **dict.fromkeys((11, 12, 13, 14, 93), Rule(answers.one_group(Op.READ), TOP)),
     15: Rule(answers.groups("groups"), by_items("groups", "group_id")),
     17: Rule(answers.SASL_REFUSED, TOP),
     19: Rule(answers.create_topics, by_items("topics", "name")),
@@ -152,7 +151,7 @@ RULES: dict[int, Rule] = {
     **dict.fromkeys((57, 80, 81), Rule(answers.whole(Op.ALTER), TOP)),
     60: Rule(answers.top(None), TOP),
     61: Rule(transaction_answers.producers, PARTITIONS),
-    64: Rule(answers.whole(Op.ALTER), TOP),
+    **dict.fromkeys((64, 94), Rule(answers.whole(Op.ALTER), TOP)),
     65: Rule(transaction_answers.transactions, by_items("transaction_states", "transactional_id")),
     68: Rule(answers.consumer_group_heartbeat, TOP),
     # a group is refused as well for the hidden topics that its members have
@@ -202,7 +201,7 @@ def check_request(
 
 def violations(request: Request, client: Client) -> list[Violation]:
     """Return why this request must not have gone upstream; nothing if it may."""
-    name = api_key_map[request.api_key]
+    name = APIS[request.api_key].name
     if request.api_key not in NEEDS:
         return [Violation(name, "only known APIs go upstream", f"API {request.api_key}")]
     return [
@@ -230,7 +229,7 @@ def check_response(
     """
     subject = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
     request = read_request(request_frame)
-    name = api_key_map[request.api_key]
+    name = APIS[request.api_key].name
     correlation_id, body = read_response(response_frame, request.api_key, request.version)
     found: list[str] = []
     if correlation_id != request.correlation_id:

@@ -12,6 +12,8 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
+from testkit.tap.newer_messages import newer_entity
+
 API_VERSIONS = 18
 NO_TIME, A_TIME = b"\xff" * 8, bytes(8)
 TOKEN_APIS = {38, 39, 40}
@@ -31,10 +33,13 @@ class Request:
 
 @cache
 def entity(api_key: int, version: int, kind: EntityType) -> Any:
-    """Return kio's class of a request or response."""
-    locations: Mapping[Any, str] = schema_name_map[api_key_map[api_key]][version]
-    module, _, name = locations[kind].partition(":")
-    return getattr(import_module(module), name)
+    """Return kio's class of a request or response, or one like it if kio does not know the message."""
+    name = api_key_map.get(api_key)
+    if name is None or version not in schema_name_map[name]:
+        return newer_entity(api_key, version, kind)
+    locations: Mapping[Any, str] = schema_name_map[name][version]
+    module, _, class_name = locations[kind].partition(":")
+    return getattr(import_module(module), class_name)
 
 
 @cache

@@ -294,7 +294,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     **dict.fromkeys((57, 80, 81), cluster(Op.ALTER)),
     60: nothing,
     61: lambda request, client: topics(client, request.body.topics, Op.READ),
-    64: cluster(Op.ALTER),
+    **dict.fromkeys((64, 94), cluster(Op.ALTER)),
     65: lambda request, client: [
         ((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(name)),) for name in request.body.transactional_ids
     ],
@@ -303,6 +303,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     69: describe_groups_of_members,
     88: streams_group_heartbeat,
     89: describe_groups_of_members,
+    93: read_group,
     **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

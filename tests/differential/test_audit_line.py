@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from kio.schema.index import api_key_map
 
 from kustos.acl import (
     AccessControlEntry,
@@ -23,6 +22,7 @@ from kustos.authorizer import (
     audit_line,
 )
 from kustos.wire.api_keys import api_name
+from kustos.wire.schemas import APIS
 from testkit.differential.oracle import Oracle
 from testkit.differential.worlds import Add, Start, to_lines
 
@@ -112,6 +112,6 @@ def test_apis_have_kafkas_names(oracle: Oracle, authorizer: StandardAuthorizer) 
             AuthorizableRequestContext(alice, "10.0.0.1", request_type=key),
             Action(ResourceType.TOPIC, "a", AclOperation.READ),
         )
-        for key in sorted(api_key_map)
+        for key in sorted(APIS)
     ]
     assert ours(authorizer, questions) == theirs(oracle, questions)

@@ -18,7 +18,7 @@ from kustos.wire import (
     api_name,
     codec_versions,
     correlation_id_of,
-    names_software,
+    is_valid_api_versions,
     peek_api,
     read_request_header,
     request_codec,
@@ -61,7 +61,7 @@ NO_REQUEST_HINT: Final = (
 )
 
 ApiVersionsBody = Callable[[int], bytes]
-"""Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
+"""Version of the request → the encoded body of the listener's ApiVersions response."""
 
 OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 """The APIs that precede the tokens of a login. Their bodies name a library and a mechanism, so thousands of
@@ -88,8 +88,8 @@ class SaslRequest(NamedTuple):
     api_version: int
     correlation_id: int
     body: Message | None
-    names_software: bool = True
-    """Whether an ApiVersions has a valid name of the client software (KIP-511)."""
+    is_valid: bool = True
+    """Whether a broker accepts the fields of an ApiVersions (KIP-511, KIP-1242)."""
 
     @property
     def api_name(self) -> str:
@@ -141,9 +141,7 @@ def read_opening(frame: bytes) -> SaslRequest:
     if frame[:2] not in _OPENING_KEYS or not MINIMUM_HEADER_SIZE <= len(frame) <= OPENING_MAX_BYTES:
         return _checked(read_request(frame, OPENINGS))
     known = _opening(without_correlation_id(frame))
-    return SaslRequest(
-        known.api_key, known.api_version, correlation_id_of(frame), known.body, known.names_software
-    )
+    return SaslRequest(known.api_key, known.api_version, correlation_id_of(frame), known.body, known.is_valid)
 
 
 @lru_cache(maxsize=OPENINGS_KEPT_MAX)
@@ -153,9 +151,10 @@ def _opening(rest: bytes) -> SaslRequest:
 
 
 def _checked(request: SaslRequest) -> SaslRequest:
-    """Return the request, and whether it has a valid software name."""
-    is_named = request.api_key != ApiKey.API_VERSIONS or request.body is None or names_software(request.body)
-    return request if is_named else request._replace(names_software=False)
+    """Return the request, and whether it is a valid ApiVersions."""
+    if request.api_key != ApiKey.API_VERSIONS or request.body is None or is_valid_api_versions(request.body):
+        return request
+    return request._replace(is_valid=False)
 
 
 def token_in(frame: bytes) -> bytes | None:

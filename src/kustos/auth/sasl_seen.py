@@ -43,7 +43,7 @@ def understand_versions(request: SaslRequest) -> Seen:
     """Classify an ApiVersions request."""
     if request.body is None:
         return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
-    if not request.names_software:
+    if not request.is_valid:
         return Seen(SaslEvent.VERSIONS_INVALID, request)
     return Seen(_VERSIONS, request)
 

@@ -5,8 +5,10 @@ from kustos.protocol.admin_table import ADMIN_OFFERED, ADMIN_ROWS, ADMIN_TABLE
 from kustos.protocol.api_versions import (
     LOCAL_APIS,
     OfferedApis,
+    Serves,
     api_versions_response,
     common_versions,
+    serves_any,
 )
 from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from kustos.protocol.described_acls import DescribedAcls
@@ -119,6 +121,7 @@ __all__ = [
     "ResolveTopicIds",
     "Row",
     "Serve",
+    "Serves",
     "Silence",
     "Step",
     "Streamed",
@@ -142,5 +145,6 @@ __all__ = [
     "principal_of",
     "read_through",
     "refusal_body",
+    "serves_any",
     "token_messages",
 ]

@@ -1,21 +1,22 @@
-"""The offered APIs and versions: what upstream, the table and the codec have in common (Kafka 4.3.1)."""
+"""The offered APIs and versions: what upstream, the table and the codec have in common (Kafka 4.4.0)."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
-from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
+from kustos.protocol.codes import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
 from kustos.protocol.rows import TABLE
 from kustos.protocol.steps import Row
 from kustos.wire import (
     MINIMUM_HEADER_SIZE,
+    NO_NODE,
     ApiKey,
     MalformedMessageError,
     Message,
     UnsupportedMessageError,
     codec_versions,
     correlation_id_of,
-    names_software,
+    is_valid_api_versions,
     peek_api,
     read_request_header,
     request_codec,
@@ -24,6 +25,15 @@ from kustos.wire import (
     with_correlation_id,
     without_correlation_id,
 )
+
+Serves: TypeAlias = Callable[[str, int], bool]
+"""Whether a listener stands for the node with this id of the cluster with this id (KIP-1242)."""
+
+
+def serves_any(_cluster_id: str, _node_id: int) -> bool:
+    """Let every client pass, as controllers do."""
+    return True
+
 
 LOCAL_APIS: Final = frozenset(
     {
@@ -101,7 +111,7 @@ class OfferedApis:
         return self._versions
 
     def body(self, version: int) -> bytes:
-        """Return the encoded answer to an ApiVersions of one of the five readable versions."""
+        """Return the encoded answer to an ApiVersions of a readable version."""
         versions = self.versions
         body = self._bodies.get(version)
         if body is None:
@@ -109,31 +119,47 @@ class OfferedApis:
             body = self._bodies[version] = response_codec(ApiKey.API_VERSIONS, version).encode(message)
         return body
 
-    def answer(self, frame: bytes) -> bytes | None:
-        """Return the frame that answers a valid ApiVersions; None for any other frame.
+    def answer(self, frame: bytes, serves: Serves = serves_any) -> bytes | None:
+        """Return the frame that answers a valid ApiVersions to a served node; None for any other frame.
 
         Most clients begin every session with one. A guard gives the same answer, and also answers invalid
         frames.
         """
         if frame[:2] != _KEY_BYTES or not MINIMUM_HEADER_SIZE <= len(frame) <= KNOWN_MAX_BYTES:
             return None
-        version = _version_in_order(without_correlation_id(frame))
+        found = _valid_request(without_correlation_id(frame))
         lowest, highest = self.versions.get(_KEY, (0, -1))
-        if version is None or not lowest <= version <= highest:
+        if found is None or not lowest <= found.version <= highest or not _is_served(found, serves):
             return None
+        version = found.version
         body = self._bodies.get(version) or self.body(version)
         return response_frame(_KEY, response_codec(_KEY, version), correlation_id_of(frame), body)
 
 
+class _Known(NamedTuple):
+    version: int
+    cluster_id: str | None
+    node_id: int
+
+
+def _known(version: int, request: Message) -> _Known:
+    return _Known(version, request.get("cluster_id"), request.get("node_id", NO_NODE))
+
+
+def _is_served(known: _Known, serves: Serves) -> bool:
+    return known.cluster_id is None or serves(known.cluster_id, known.node_id)
+
+
 @lru_cache(maxsize=KNOWN_MAX)
-def _version_in_order(rest: bytes) -> int | None:
-    """Return the version of a readable ApiVersions with a valid software name and version, else None."""
+def _valid_request(rest: bytes) -> _Known | None:
+    """Return the contents of a readable and valid ApiVersions, else None."""
     frame = with_correlation_id(rest)
     try:
         api_key, version, _ = peek_api(frame)
         codec = request_codec(api_key, version)
         body_at = read_request_header(frame, codec.flexible).body_offset
-        return version if names_software(codec.decode(frame, body_at).message) else None
+        request = codec.decode(frame, body_at).message
+        return _known(version, request) if is_valid_api_versions(request) else None
     except (MalformedMessageError, UnsupportedMessageError):
         return None
 
@@ -184,6 +210,15 @@ def unsupported_version_response() -> Message:
     return codec.root(error_code=UNSUPPORTED_VERSION, api_keys=[key])
 
 
-def invalid_request_response(version: int) -> Message:
-    """Return the answer to an ApiVersions with an invalid software name or version (KIP-511)."""
-    return response_codec(ApiKey.API_VERSIONS, version).root(error_code=INVALID_REQUEST)
+def refusing_response(version: int, request: Message, serves: Serves) -> Message | None:
+    """Return the answer to an ApiVersions that is invalid, or meant for another node; None for any other.
+
+    A client that was misdirected has to bootstrap again (KIP-1242).
+    """
+    if not is_valid_api_versions(request):
+        code = INVALID_REQUEST
+    elif not _is_served(_known(version, request), serves):
+        code = REBOOTSTRAP_REQUIRED
+    else:
+        return None
+    return response_codec(ApiKey.API_VERSIONS, version).root(error_code=code)

@@ -1,6 +1,6 @@
 """Kafka's error codes and the texts that its brokers send with them.
 
-Source: `org.apache.kafka.common.protocol.Errors`, 4.3.1.
+Source: `org.apache.kafka.common.protocol.Errors`, 4.4.0.
 """
 
 from typing import Final
@@ -48,6 +48,7 @@ INVALID_PRINCIPAL_TYPE: Final = ErrorCode.invalid_principal_type.value
 ILLEGAL_SASL_STATE: Final = ErrorCode.illegal_sasl_state.value
 UNSUPPORTED_VERSION: Final = ErrorCode.unsupported_version.value
 INVALID_REQUEST: Final = ErrorCode.invalid_request.value
+REBOOTSTRAP_REQUIRED: Final = ErrorCode.rebootstrap_required.value
 INVALID_REGULAR_EXPRESSION: Final = ErrorCode.invalid_regular_expression.value
 FETCH_SESSION_ID_NOT_FOUND: Final = ErrorCode.fetch_session_id_not_found.value
 INVALID_FETCH_SESSION_EPOCH: Final = ErrorCode.invalid_fetch_session_epoch.value

@@ -13,7 +13,9 @@ from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.protocol.api_versions import (
-    invalid_request_response,
+    Serves,
+    refusing_response,
+    serves_any,
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
@@ -41,7 +43,6 @@ from kustos.wire import (
     UnsupportedMessageError,
     api_name,
     codec_versions,
-    names_software,
     peek_api,
     read_request_header,
     request_codec,
@@ -88,6 +89,8 @@ class Guard:
     is_shadow: bool = False
     refusal: Callable[[], AuthorizerError | None] = lambda: None
     """Returns why no decision is possible now, so each request is refused; None if decisions are possible."""
+    serves: Serves = serves_any
+    """Whether a client that means this node of this cluster is right here."""
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request in a frame, or the frame that answers it at once.
@@ -265,10 +268,11 @@ class Guard:
         return response_frame(ApiKey.API_VERSIONS, codec, correlation_id, body)
 
     def _checked_api_versions(self, exchange: Exchange) -> Handler | None:
-        """Return the handler that refuses an ApiVersions with an invalid client name."""
-        if exchange.header.api_key != ApiKey.API_VERSIONS or names_software(exchange.request):
+        """Return the handler that refuses an ApiVersions, None if it is valid or another request."""
+        if exchange.header.api_key != ApiKey.API_VERSIONS:
             return None
-        return _reply_at_once(Reply(invalid_request_response(exchange.version)))
+        refusing = refusing_response(exchange.version, exchange.request, self.serves)
+        return None if refusing is None else _reply_at_once(Reply(refusing))
 
 
 def _unread() -> Handler:

@@ -44,6 +44,10 @@ answers larger requests with an error; to send this error kustos must read the r
 MEMBERS: Final = 10_000
 """Members of one group: the largest have a few thousand."""
 
+DESCRIBED_NODES: Final = 20_000
+"""Nodes of a topology, and their topics, stores and successors (KIP-1331): five for each of 4,000 nodes, more
+than any known application has."""
+
 ACKNOWLEDGEMENTS: Final = 2 * PARTITIONS
 """Partitions and single records that a member of a share group acknowledges in one request: a broker lets it
 hold 2,000 records of a partition (`group.share.partition.max.record.locks`)."""
@@ -97,6 +101,7 @@ ITEMS_MAX: Final[Mapping[int, int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: TOPICS,
     ApiKey.STREAMS_GROUP_HEARTBEAT: PARTITIONS,
     ApiKey.STREAMS_GROUP_DESCRIBE: NAMES,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: DESCRIBED_NODES,
     ApiKey.SHARE_GROUP_HEARTBEAT: PARTITIONS,
     ApiKey.SHARE_GROUP_DESCRIBE: NAMES,
     ApiKey.SHARE_FETCH: ACKNOWLEDGEMENTS,

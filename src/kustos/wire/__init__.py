@@ -1,6 +1,6 @@
 """Bytes without IO: frames, headers, exact message codecs, error codes, primitives, record batches, DER."""
 
-from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
+from kustos.wire.api_keys import NO_NODE, ApiKey, api_constant, api_name, is_valid_api_versions
 from kustos.wire.batch_headers import (
     BatchHeader,
     batch_headers,
@@ -87,6 +87,7 @@ __all__ = [
     "LENGTH_END",
     "MAGIC",
     "MINIMUM_HEADER_SIZE",
+    "NO_NODE",
     "NO_TAGS",
     "ZERO_UUID",
     "ApiKey",
@@ -128,7 +129,7 @@ __all__ = [
     "der_fields",
     "encoded_batch_of",
     "is_one_plain_batch",
-    "names_software",
+    "is_valid_api_versions",
     "new_uuid",
     "offset_after",
     "peek_api",

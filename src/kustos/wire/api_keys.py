@@ -1,4 +1,4 @@
-"""Kafka's APIs by key and name (`org.apache.kafka.common.protocol.ApiKeys`, 4.3.1), and names of clients."""
+"""Kafka's APIs by key and name (`org.apache.kafka.common.protocol.ApiKeys`, 4.4.0), and valid ApiVersions."""
 
 import re
 from enum import IntEnum, unique
@@ -90,6 +90,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 @lru_cache(maxsize=256)
@@ -107,9 +109,20 @@ def api_constant(api_key: int) -> str:
     return (f"unknown({api_key})" if api is None else api.name).upper()
 
 
-def names_software(request: Message) -> bool:
-    """Return whether an ApiVersions names its client's software as KIP-511 requires, or has no such field."""
+NO_NODE: Final = -1
+"""The node id of an ApiVersions that names no node."""
+
+
+def is_valid_api_versions(request: Message) -> bool:
+    """Return whether a broker accepts an ApiVersions (`ApiVersionsRequest.isValid`).
+
+    It names the client's software as KIP-511 requires, and both cluster and node or neither (KIP-1242).
+    Versions without these fields are valid.
+    """
     if "client_software_name" not in request.FIELDS:
         return True
     names = (request.client_software_name, request.client_software_version)
-    return all(SOFTWARE_NAME.fullmatch(name) is not None for name in names)
+    if not all(SOFTWARE_NAME.fullmatch(name) is not None for name in names):
+        return False
+    names_node: bool = request.get("node_id", NO_NODE) != NO_NODE
+    return (request.get("cluster_id") is not None) == names_node

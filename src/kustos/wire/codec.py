@@ -1,10 +1,10 @@
 """Exact codecs of Kafka's messages, compiled from their schemas.
 
-kio has the schemas (every API and version of Kafka 4.3.1) and a native reader, but an authorizing proxy needs
-more from a reader. It must prove that a frame was consumed to its last byte and that no varint was over-long,
-report unknown tagged fields, and return times and error codes as integers, so that a message can be encoded
-again byte for byte. So kustos uses kio's schemas as text (`schemas`) and generates the code for them
-(`generate.py`), one reader and writer per struct. Tests compare both with kio's.
+An authorizing proxy needs more from a reader than other libraries offer. It must prove that a frame was
+consumed to its last byte and that no varint was over-long, report unknown tagged fields, and return times and
+error codes as integers, so that a message can be encoded again byte for byte. So kustos keeps Kafka's schemas
+as text (`schemas`) and generates the code for them (`generate.py`), one reader and writer per struct. Tests
+compare both with kio's.
 
 Readers accept only the canonical encoding, with two exceptions, as in Kafka's own reader: tagged fields may
 explicitly have their default, and unknown tagged fields are skipped and reported, so that the caller encodes

@@ -355,6 +355,14 @@ SCRAM_SEEN = (
     scram_users("a nameless one", [""]),
 )
 
+
+def misdirected(title: str, **fields: Any) -> Story:
+    """Return a story of an ApiVersions that names a cluster and a node (KIP-1242)."""
+    fields |= {"client_software_name": "a", "client_software_version": "1.0"}
+    asked = step(ApiKey.API_VERSIONS, **fields)
+    return Story(title=title, steps=(asked,), users=FEW, versions=(5, 5))
+
+
 OFFERED = (
     one(
         "of a named client",
@@ -367,8 +375,11 @@ OFFERED = (
         title="of a client with an impossible name",
         steps=(step(ApiKey.API_VERSIONS, client_software_name="-a-", client_software_version="1.0"),),
         users=FEW,
-        versions=(3, 4),
+        versions=(3, 5),
     ),
+    misdirected("of a client that means another node", cluster_id="c-none", node_id=99),
+    misdirected("of a client that means a node of no cluster", node_id=1),
+    misdirected("of a client that means no node of a cluster", cluster_id="c-none"),
 )
 
 

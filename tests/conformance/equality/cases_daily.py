@@ -229,6 +229,7 @@ PLACES = (
         ],
     ),
     one("that is not there", ApiKey.UNREGISTER_BROKER, ADMINS, broker_id=99),
+    one("that is not there", ApiKey.UNREGISTER_CONTROLLER, ADMINS, controller_id=99),
     quorum("of the metadata", "__cluster_metadata", 0),
     quorum("of something else", "orders", 0),
 )

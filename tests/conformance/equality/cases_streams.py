@@ -7,6 +7,7 @@ from testkit.equality.stories import Said, Step, Story, one, step
 from tests.conformance.equality.world import ALL, EVERYBODY, FEW, MIXED, NOBODY, SOME, SUPER
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
+TELL = ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE
 MEMBER = "AAAAAAAAQACAAAAAAAAAAA"
 GROUP, SHARED = "g-streams-{run}", "g-shared-{run}"
 MADE, FOREIGN = "pay-{run}-changelog", "other-{run}-changelog"
@@ -63,7 +64,21 @@ def beat(group: str, epoch: Any, of: dict[str, Any] | None = None, member: str =
 
 def described(*groups: str, user: str | None = None) -> Step:
     """Return a description of groups."""
-    return step(DESCRIBE, group_ids=list(groups), include_authorized_operations=True, user=user)
+    asked = {"include_authorized_operations": True, "include_topology_description": True}
+    return step(DESCRIBE, group_ids=list(groups), user=user, **asked)
+
+
+def node(name: str, kind: int, *successors: str, **topics: Any) -> dict[str, Any]:
+    """Return a node of a described topology."""
+    nothing: dict[str, Any] = {"source_topics": [], "sink_topic": None, "stores": []}
+    return nothing | {"name": name, "node_type": kind, "successors": list(successors)} | topics
+
+
+def told(group: str, epoch: int = 0, member: str = MEMBER) -> dict[str, Any]:
+    """Return the description of a topology that reads one topic and writes another one (KIP-1331)."""
+    source, sink = node("source", 1, "sink", source_topics=["orders"]), node("sink", 3, sink_topic="hidden")
+    whole = {"subtopologies": [{"subtopology_id": "0", "nodes": [source, sink]}], "global_stores": []}
+    return {"group_id": group, "member_id": member, "topology_epoch": epoch, "topology_description": whole}
 
 
 def seen(topic: str) -> Step:
@@ -143,6 +158,21 @@ STORIES = (
         ),
         users=(MIXED,),
     ),
+    Story(
+        title="a member describes its topology",
+        steps=(
+            step(BEAT, **beat(GROUP, 0, topology("orders"))),
+            step(TELL, **told(GROUP)),
+            step(TELL, **told(GROUP, epoch=7)),
+            step(TELL, **told(GROUP, member="stranger")),
+            *[described(GROUP, user=user) for user in (SUPER, MIXED, NOBODY)],
+            step(BEAT, **beat(GROUP, -1)),
+        ),
+        users=(SUPER, SOME, ALL),
+    ),
+    one("of a group of nobody", TELL, EVERYBODY, **told("g-closed")),
+    one("of a group that is none", TELL, EVERYBODY, **told("g-none")),
+    one("of a nameless group", TELL, FEW, **told("")),
     one("of groups that are none", DESCRIBE, EVERYBODY, group_ids=["g-none", "x-1", "g-void"]),
     one("of a group twice", DESCRIBE, FEW, group_ids=["g-none", "x-1", "g-none"]),
     one("of no group", DESCRIBE, FEW, group_ids=[]),

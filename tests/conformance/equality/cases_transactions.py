@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kustos.wire.api_keys import ApiKey
-from testkit.equality.stories import Made, Said, Step, Story, one, step
+from testkit.equality.stories import Made, Said, Step, Story, TopicId, one, step
 from tests.conformance.equality.world import (
     ALL,
     CLUSTER,
@@ -121,9 +121,9 @@ def committing(*names: str, **fields: Any) -> Step:
     given = {
         "transactional_id": MINE,
         "group_id": "g-{run}",
-        "generation_id": -1,
+        "generation_id_or_member_epoch": -1,
         "member_id": "",
-        "topics": [{"name": name, "partitions": wanted} for name in names],
+        "topics": [{"name": name, "topic_id": TopicId(name), "partitions": wanted} for name in names],
     }
     return Step(api=COMMIT, fields=given | NO_PRODUCER | fields)
 

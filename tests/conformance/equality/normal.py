@@ -246,6 +246,7 @@ RULES: tuple[Rule, ...] = (
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
             ApiKey.UPDATE_FEATURES,
             ApiKey.UNREGISTER_BROKER,
+            ApiKey.UNREGISTER_CONTROLLER,
         ),
         _TEXT,
         _text,

@@ -96,8 +96,8 @@ def test_a_cached_opening_is_parsed_like_any_request(version: int, number: int, 
         frame = request_frame(codec, api_key, number, client_id, codec.encode(codec.new(**fields)))[4:]
         for _ in range(2):
             request = read_opening(frame)
-            assert request._replace(names_software=True) == read_request(frame, OPENINGS)
-            assert request.names_software == (fields.get("client_software_name") != "no name")
+            assert request._replace(is_valid=True) == read_request(frame, OPENINGS)
+            assert request.is_valid == (fields.get("client_software_name") != "no name")
 
 
 def test_only_openings_are_cached() -> None:

@@ -75,7 +75,7 @@ def test_unknown_api_versions_version_is_answered_in_version_0_and_may_be_retrie
     server = machine()
     refused = response(only_send(server.receive(UNSUPPORTED_VERSIONS_REQUEST)), 18, 0)
     assert refused.error_code == 35
-    assert [(key.api_key, key.min_version, key.max_version) for key in refused.api_keys] == [(18, 0, 4)]
+    assert [(key.api_key, key.min_version, key.max_version) for key in refused.api_keys] == [(18, 0, 5)]
     assert response(only_send(server.receive(versions_request())), 18, 4).error_code == 0
 
 

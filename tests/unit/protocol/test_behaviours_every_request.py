@@ -47,7 +47,7 @@ class Case:
 
 
 ONE_TOPIC = {"name": ALPHA, "topic": ALPHA, "topic_id": ALPHA_ID, "topic_name": ALPHA}
-MEMBER = {"group_id": GROUP_NAME, "member_id": "m", "generation_id": 1}
+MEMBER = {"group_id": GROUP_NAME, "member_id": "m", "generation_id": 1, "generation_id_or_member_epoch": 1}
 SHARE_MEMBER = {"group_id": GROUP_NAME, "member_id": "m" * 36}
 SEEN_IN_GROUP = [may("DESCRIBE"), may("DESCRIBE", name=BRAVO)]
 """What the members of the group have."""
@@ -203,6 +203,7 @@ CASES: dict[ApiKey, tuple[Case, ...]] = {
     ApiKey.UPDATE_FEATURES: (of_cluster("ALTER", feature_updates=[{"feature": "share.version"}]),),
     ApiKey.DESCRIBE_PRODUCERS: (of_topic("READ", topics=topics()),),
     ApiKey.UNREGISTER_BROKER: (of_cluster("ALTER", broker_id=5),),
+    ApiKey.UNREGISTER_CONTROLLER: (of_cluster("ALTER", controller_id=5),),
     ApiKey.DESCRIBE_TRANSACTIONS: (
         Case({"transactional_ids": [TRANSACTION]}, [may("DESCRIBE", TRANSACTIONAL)], TRANSACTION_DENIED),
     ),
@@ -257,6 +258,13 @@ CASES: dict[ApiKey, tuple[Case, ...]] = {
     ),
     ApiKey.STREAMS_GROUP_DESCRIBE: (
         Case({"group_ids": [GROUP_NAME]}, [may("DESCRIBE", GROUP), *SEEN_IN_GROUP], GROUP_DENIED),
+    ),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: (
+        Case(
+            {"group_id": GROUP_NAME, "member_id": "m", "topology_description": {"subtopologies": []}},
+            [may("READ", GROUP)],
+            GROUP_DENIED,
+        ),
     ),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (
         Case(

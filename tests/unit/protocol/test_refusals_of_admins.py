@@ -301,7 +301,7 @@ class TestTheRest:
         outcome = connection().run(bytes(asked))
         assert outcome.response is not None
         assert outcome.response[4:6] == (35).to_bytes(2, "big")
-        assert outcome.response[6:] == b"\0\0\0\1" + (18).to_bytes(2, "big") + b"\0\0\0\4"
+        assert outcome.response[6:] == b"\0\0\0\1" + (18).to_bytes(2, "big") + b"\0\0\0\5"
 
     @pytest.mark.parametrize("name", ["", "-a", "a-", "a b", "ä", "a\n"])
     def test_an_invalid_software_name_is_an_invalid_request(self, name: str) -> None:

@@ -67,6 +67,7 @@ REQUESTS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "ShareAcknowledge",
         "StreamsGroupHeartbeat",
         "AlterShareGroupOffsets",
+        "StreamsGroupTopologyDescriptionUpdate",
     ),
     ("GROUP", "DESCRIBE"): (
         "OffsetFetch",
@@ -123,6 +124,7 @@ REQUESTS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "UnregisterBroker",
         "AddRaftVoter",
         "RemoveRaftVoter",
+        "UnregisterController",
     ),
     ("CLUSTER", "DESCRIBE"): (
         "Metadata",

@@ -18,7 +18,7 @@ from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight
-from kustos.protocol import ContextAuthorizer, Decider, Row
+from kustos.protocol import ContextAuthorizer, Decider, Row, Serves
 from kustos.settings import INT32_MAX, INT64_MAX, Scope, Setting, TakesEffect, whole_number
 from kustos.tls import TlsContexts
 
@@ -230,5 +230,5 @@ class GatewayParts:
     context_authorizer: ContextAuthorizer | None = None
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)
-    answer_versions: Callable[[bytes], bytes | None] = lambda _: None
+    answer_versions: Callable[[bytes, Serves], bytes | None] = lambda _frame, _serves: None
     """Returns the answer to an ApiVersions request if it is known, on listeners that forward to brokers."""

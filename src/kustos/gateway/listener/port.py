@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
@@ -31,7 +32,7 @@ from kustos.gateway.listener.routes import BrokerRoute
 from kustos.gateway.session.client_session import SessionServices
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.upstream.addresses import java_host_of
-from kustos.gateway.upstream.cluster import Versions
+from kustos.gateway.upstream.cluster import UpstreamCluster, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.protocol import (
     TABLE,
@@ -41,8 +42,10 @@ from kustos.protocol import (
     Guard,
     OpenDecider,
     Opened,
+    Serves,
     UndecidedDecider,
     Unwrap,
+    serves_any,
 )
 from kustos.runtime import naming_the_setting
 from kustos.wire import RequestHeader
@@ -62,6 +65,11 @@ def listening_socket(
         reuse_port=reuse_port,
         dualstack_ipv6=host == "::",
     )
+
+
+def _serves(cluster: UpstreamCluster, node_id: int | None, their_cluster: str, their_node: int) -> bool:
+    """Return whether the port of this broker is right for a client that means that node of that cluster."""
+    return their_cluster == cluster.cluster_id and their_node == node_id
 
 
 class PortOwner(Protocol):
@@ -114,6 +122,7 @@ class Port:
     node_id: int | None
     addresses: Addresses
     services: SessionServices
+    serves: Serves
     figures: SocketFigures
     route: BrokerRoute
     headers_awaited: set[asyncio.BaseProtocol] = field(default_factory=set)
@@ -123,21 +132,24 @@ class Port:
     def of(cls, gateway: PortOwner, plan: ListenerPlan, node_id: int | None) -> "Port":
         """Return the port of a listener for this broker."""
         parts, admin = gateway.parts, plan.admin
+        serves: Serves = partial(_serves, parts.cluster, node_id)
         services = SessionServices(
             cluster=parts.cluster,
             local=parts.local,
             observer=parts.observer,
             in_flight=parts.in_flight,
-            answer_versions=parts.answer_versions,
+            answer_versions=lambda frame: parts.answer_versions(frame, serves),
         )
         if admin is not None:
             services = replace(services, local=admin.local, answer_versions=lambda _: None)
+            serves = serves_any
         return cls(
             gateway=gateway,
             plan=plan,
             node_id=node_id,
             addresses=gateway.addresses_of(plan),
             services=services,
+            serves=serves,
             figures=parts.metrics.listener(plan.name),
             route=BrokerRoute(parts, node_id, plan.connection.max_answer_bytes),
         )
@@ -262,6 +274,7 @@ class Port:
             context_authorizer=None if mode is AuthorizationMode.OFF else self.parts.context_authorizer,
             table=TABLE if admin is None else admin.table,
             is_shadow=mode is AuthorizationMode.SHADOW,
+            serves=self.serves,
             refusal=self.parts.observer.refusal,
         )
 

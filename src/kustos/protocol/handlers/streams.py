@@ -7,7 +7,7 @@ topology as long as it exists. The guard forwards a heartbeat if all these topic
 create the missing topics.
 
 Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` and
-`GroupMetadataManager.maybeUpdateTopology` of Kafka 4.3.1.
+`GroupMetadataManager.maybeUpdateTopology` of Kafka 4.4.0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,11 +30,6 @@ from kustos.wire import ApiKey, ErrorCode, Message
 STREAMS_INVALID_TOPOLOGY: Final = ErrorCode.streams_invalid_topology.value
 MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)
 """The check for heartbeats that create no topic; it is not logged."""
-
-NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
-    ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
-)
-"""The values of these fields in a refusal."""
 
 NO_EXPRESSIONS: Final = "Regular expressions for source topics are not supported yet."
 """`GroupCoordinatorService`'s text. A broker that supports such expressions would resolve them with its own
@@ -111,7 +106,7 @@ def fault_of(names: Iterable[str]) -> str | None:
 
 def refused(exchange: Exchange, code: int, text: str) -> Reply:
     """Return the answer that refuses a heartbeat."""
-    return Reply(exchange.response_codec.new(error_code=code, error_message=shortened(text), **NO_TASKS))
+    return Reply(exchange.response_codec.new(error_code=code, error_message=shortened(text)))
 
 
 def stored_topics(exchange: Exchange) -> Effects[frozenset[str]]:
@@ -141,7 +136,11 @@ def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) ->
 
 
 def streams_group_describe(exchange: Exchange, row: Row) -> Handler:
-    """Describe streams groups; an error replaces each group that uses a hidden topic."""
+    """Describe streams groups; an error replaces each group that uses a hidden topic.
+
+    As in a broker, only the topology that the group uses is checked, and not the description of the topology
+    that a member has sent (KIP-1331), which also names the sink topics.
+    """
 
     def used(group: Message) -> set[str]:
         return set(_topics_of(group.topology))

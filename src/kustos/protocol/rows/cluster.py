@@ -66,6 +66,7 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         Row(api_key, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),))
         for api_key in (
             ApiKey.UNREGISTER_BROKER,
+            ApiKey.UNREGISTER_CONTROLLER,
             ApiKey.UPDATE_FEATURES,
             ApiKey.ADD_RAFT_VOTER,
             ApiKey.REMOVE_RAFT_VOTER,

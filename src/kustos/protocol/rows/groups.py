@@ -15,6 +15,7 @@ from kustos.protocol.common import (
     READ_GROUP,
     READ_TOPIC,
     TOP,
+    TOP_WITH_MESSAGE,
     TOPIC_NAME_OR_ID,
     group_of,
     subscribed_topics,
@@ -27,7 +28,6 @@ from kustos.protocol.handlers.groups import (
     offset_fetch,
 )
 from kustos.protocol.handlers.streams import (
-    NO_TASKS,
     streams_group_describe,
     streams_group_heartbeat,
     topics_of,
@@ -143,17 +143,22 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
-        Refusal(extra=NO_TASKS),
+        TOP,
         (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, lambda request: topics_of(request.topology))),
         custom_handler=streams_group_heartbeat,
-        versions=(0, 0),
+        versions=(0, 1),
     ),
     Row(
         ApiKey.STREAMS_GROUP_DESCRIBE,
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
         custom_handler=streams_group_describe,
-        versions=(0, 0),
+        versions=(0, 1),
+    ),
+    Row(
+        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        TOP_WITH_MESSAGE,
+        (Gate(READ_GROUP, group_of),),
     ),
     Row(
         ApiKey.DELETE_GROUPS,

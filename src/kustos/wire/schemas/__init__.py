@@ -1,7 +1,7 @@
-"""The schemas of Kafka's messages, as text that loads fast: every API and version of 4.3.1.
+"""The schemas of Kafka's messages, as text that loads fast: every API and version of 4.4.0.
 
-`scripts.generate_schemas` writes the modules `apis_*` from kio's classes, and a test compares them. The
-messages of an API are parsed on demand.
+`scripts.generate_schemas` writes the modules `apis_*` from the definitions in Kafka's jar, and a test
+compares them. The messages of an API are parsed on demand.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from kustos.wire.schemas import apis_0_to_33, apis_34_to_63, apis_64_to_92
+from kustos.wire.schemas import apis_from_0, apis_from_32, apis_from_64
 from kustos.wire.schemas.schema import STRUCT, Field, MessageSchema, NoDefault, Struct
 
 Kind = Literal["request", "response"]
@@ -28,7 +28,7 @@ class Api(NamedTuple):
 
 def _apis() -> dict[int, Api]:
     found = {}
-    for module in (apis_0_to_33, apis_34_to_63, apis_64_to_92):
+    for module in (apis_from_0, apis_from_32, apis_from_64):
         for block in module.TEXT.split("\n\n"):
             head, _, text = block.partition("\n")
             _, api_key, name, versions = head.split()

@@ -1,4 +1,4 @@
-"""Messages of APIs 64 to 92; `scripts.generate_schemas` writes this."""
+"""APIs from 64 on; `scripts.generate_schemas` writes this."""
 
 from typing import Final
 
@@ -39,7 +39,8 @@ api 68 consumer_group_heartbeat 0-1
 request 0
 ConsumerGroupHeartbeatRequest group_id:string member_id:string member_epoch:int32 instance_id:string?=null
   rack_id:string?=null rebalance_timeout:timedelta_i32=-1 subscribed_topic_names:[string]?=null
-  subscribed_topic_regex:string?=null@1- server_assignor:string?=null topic_partitions:[TopicPartitions]?
+  subscribed_topic_regex:string?=null@1- server_assignor:string?=null
+  topic_partitions:[TopicPartitions]?=null
 TopicPartitions topic_id:uuid partitions:[int32]
 response 0
 ConsumerGroupHeartbeatResponse throttle_time:timedelta_i32 error_code:error_code error_message:string?=null
@@ -158,7 +159,7 @@ ShareFetchResponse throttle_time:timedelta_i32 error_code:error_code error_messa
   node_endpoints:[NodeEndpoint]
 ShareFetchableTopicResponse topic_id:uuid partitions:[PartitionData]
 PartitionData partition_index:int32 error_code:error_code error_message:string?=null
-  acknowledge_error_code:int16 acknowledge_error_message:string?=null current_leader:LeaderIdAndEpoch
+  acknowledge_error_code:error_code acknowledge_error_message:string?=null current_leader:LeaderIdAndEpoch
   records:records acquired_records:[AcquiredRecords]
 LeaderIdAndEpoch leader_id:int32 leader_epoch:int32
 AcquiredRecords first_offset:int64 last_offset:int64 delivery_count:int16
@@ -260,14 +261,14 @@ ReadStateSummaryResult topic_id:uuid partitions:[PartitionResult]
 PartitionResult partition:int32 error_code:error_code error_message:string?=null state_epoch:int32
   leader_epoch:int32 start_offset:int64 delivery_complete_count:int32=-1@1-
 
-api 88 streams_group_heartbeat 0-0
+api 88 streams_group_heartbeat 0-1
 request 0
 StreamsGroupHeartbeatRequest group_id:string member_id:string member_epoch:int32
   endpoint_information_epoch:int32 instance_id:string?=null rack_id:string?=null
-  rebalance_timeout:timedelta_i32=-1 topology:Topology?=null active_tasks:[TaskIds]?
-  standby_tasks:[TaskIds]? warmup_tasks:[TaskIds]? process_id:string?=null user_endpoint:Endpoint?=null
-  client_tags:[KeyValue]? task_offsets:[TaskOffset]? task_end_offsets:[TaskOffset]?
-  shutdown_application:bool
+  rebalance_timeout:timedelta_i32=-1 topology:Topology?=null active_tasks:[TaskIds]?=null
+  standby_tasks:[TaskIds]?=null warmup_tasks:[TaskIds]?=null process_id:string?=null
+  user_endpoint:Endpoint?=null client_tags:[KeyValue]?=null task_offsets:[TaskOffset]?=null
+  task_end_offsets:[TaskOffset]?=null shutdown_application:bool
 Topology epoch:int32 subtopologies:[Subtopology]
 Subtopology subtopology_id:string source_topics:[string] source_topic_regex:[string]
   state_changelog_topics:[TopicInfo] repartition_sink_topics:[string] repartition_source_topics:[TopicInfo]
@@ -280,10 +281,11 @@ Endpoint host:string port:uint16
 TaskOffset subtopology_id:string partition:int32 offset:int64
 response 0
 StreamsGroupHeartbeatResponse throttle_time:timedelta_i32 error_code:error_code error_message:string?=null
-  member_id:string member_epoch:int32 heartbeat_interval:timedelta_i32 acceptable_recovery_lag:int32
-  task_offset_interval:timedelta_i32 status:[Status]? active_tasks:[TaskIds]? standby_tasks:[TaskIds]?
-  warmup_tasks:[TaskIds]? endpoint_information_epoch:int32
-  partitions_by_user_endpoint:[EndpointToPartitions]?
+  member_id:string member_epoch:int32 heartbeat_interval:timedelta_i32
+  acceptable_recovery_lag_legacy:int32@-0 task_offset_interval:timedelta_i32
+  acceptable_recovery_lag:int64=-1@1- status:[Status]? active_tasks:[TaskIds]?=null
+  standby_tasks:[TaskIds]?=null warmup_tasks:[TaskIds]?=null topology_description_required:bool@1-
+  endpoint_information_epoch:int32 partitions_by_user_endpoint:[EndpointToPartitions]?=null
 Status status_code:int8 status_detail:string
 TaskIds subtopology_id:string partitions:[int32]
 EndpointToPartitions user_endpoint:Endpoint active_partitions:[TopicPartition]
@@ -291,15 +293,17 @@ EndpointToPartitions user_endpoint:Endpoint active_partitions:[TopicPartition]
 Endpoint host:string port:uint16
 TopicPartition topic:string partitions:[int32]
 
-api 89 streams_group_describe 0-0
+api 89 streams_group_describe 0-1
 request 0
 StreamsGroupDescribeRequest group_ids:[string] include_authorized_operations:bool
+  include_topology_description:bool@1-
 response 0
 StreamsGroupDescribeResponse throttle_time:timedelta_i32 groups:[DescribedGroup]
 DescribedGroup error_code:error_code error_message:string?=null group_id:string group_state:string
   group_epoch:int32 assignment_epoch:int32 topology:Topology?=null members:[Member]
-  authorized_operations:int32=-2147483648
-Topology epoch:int32 subtopologies:[Subtopology]?
+  authorized_operations:int32=-2147483648 topology_description:TopologyDescription?=null@1-
+  topology_description_status:int8@1- assignor_name:string?=null@1-
+Topology epoch:int32 subtopologies:[Subtopology]?=null
 Subtopology subtopology_id:string source_topics:[string] repartition_sink_topics:[string]
   state_changelog_topics:[TopicInfo] repartition_source_topics:[TopicInfo]
 TopicInfo name:string partitions:int32 replication_factor:int16 topic_configs:[KeyValue]
@@ -312,6 +316,12 @@ Endpoint host:string port:uint16
 TaskOffset subtopology_id:string partition:int32 offset:int64
 Assignment active_tasks:[TaskIds] standby_tasks:[TaskIds] warmup_tasks:[TaskIds]
 TaskIds subtopology_id:string partitions:[int32]
+TopologyDescription subtopologies:[TopologyDescriptionSubtopology]
+  global_stores:[TopologyDescriptionGlobalStore]
+TopologyDescriptionSubtopology subtopology_id:string nodes:[TopologyDescriptionNode]
+TopologyDescriptionNode name:string node_type:int8 source_topics:[string] sink_topic:string?=null
+  stores:[string] successors:[string]
+TopologyDescriptionGlobalStore source:TopologyDescriptionNode processor:TopologyDescriptionNode
 
 api 90 describe_share_group_offsets 0-1
 request 0
@@ -350,4 +360,24 @@ DeleteShareGroupOffsetsResponse throttle_time:timedelta_i32 error_code:error_cod
   responses:[DeleteShareGroupOffsetsResponseTopic]
 DeleteShareGroupOffsetsResponseTopic topic_name:string topic_id:uuid error_code:error_code
   error_message:string?=null
+
+api 93 streams_group_topology_description_update 0-0
+request 0
+StreamsGroupTopologyDescriptionUpdateRequest group_id:string member_id:string topology_epoch:int32
+  topology_description:TopologyDescription
+TopologyDescription subtopologies:[TopologyDescriptionSubtopology]
+  global_stores:[TopologyDescriptionGlobalStore]
+TopologyDescriptionSubtopology subtopology_id:string nodes:[TopologyDescriptionNode]
+TopologyDescriptionNode name:string node_type:int8 source_topics:[string] sink_topic:string?=null
+  stores:[string] successors:[string]
+TopologyDescriptionGlobalStore source:TopologyDescriptionNode processor:TopologyDescriptionNode
+response 0
+StreamsGroupTopologyDescriptionUpdateResponse throttle_time:timedelta_i32 error_code:error_code
+  error_message:string?=null
+
+api 94 unregister_controller 0-0
+request 0
+UnregisterControllerRequest controller_id:int32
+response 0
+UnregisterControllerResponse throttle_time:timedelta_i32 error_code:error_code error_message:string?
 """

@@ -1,8 +1,31 @@
-"""Messages of APIs 34 to 63; `scripts.generate_schemas` writes this."""
+"""APIs from 32 on; `scripts.generate_schemas` writes this."""
 
 from typing import Final
 
 TEXT: Final = """\
+api 32 describe_configs 1-4
+request 4
+DescribeConfigsRequest resources:[DescribeConfigsResource] include_synonyms:bool
+  include_documentation:bool@3-
+DescribeConfigsResource resource_type:int8 resource_name:string configuration_keys:[string]?
+response 4
+DescribeConfigsResponse throttle_time:timedelta_i32 results:[DescribeConfigsResult]
+DescribeConfigsResult error_code:error_code error_message:string? resource_type:int8 resource_name:string
+  configs:[DescribeConfigsResourceResult]
+DescribeConfigsResourceResult name:string value:string? read_only:bool config_source:int8=-1
+  is_sensitive:bool synonyms:[DescribeConfigsSynonym] config_type:int8@3- documentation:string?@3-
+DescribeConfigsSynonym name:string value:string? source:int8
+
+api 33 alter_configs 0-2
+request 2
+AlterConfigsRequest resources:[AlterConfigsResource] validate_only:bool
+AlterConfigsResource resource_type:int8 resource_name:string configs:[AlterableConfig]
+AlterableConfig name:string value:string?
+response 2
+AlterConfigsResponse throttle_time:timedelta_i32 responses:[AlterConfigsResourceResponse]
+AlterConfigsResourceResponse error_code:error_code error_message:string? resource_type:int8
+  resource_name:string
+
 api 34 alter_replica_log_dirs 1-2
 request 2
 AlterReplicaLogDirsRequest dirs:[AlterReplicaLogDir]
@@ -77,12 +100,12 @@ DescribedDelegationToken principal_type:string principal_name:string
   renewers:[DescribedDelegationTokenRenewer]
 DescribedDelegationTokenRenewer principal_type:string principal_name:string
 
-api 42 delete_groups 0-2
+api 42 delete_groups 0-3
 request 2
 DeleteGroupsRequest groups_names:[string]
 response 2
 DeleteGroupsResponse throttle_time:timedelta_i32 results:[DeletableGroupResult]
-DeletableGroupResult group_id:string error_code:error_code
+DeletableGroupResult group_id:string error_code:error_code error_message:string?=null@3-
 
 api 43 elect_leaders 0-2
 request 2
@@ -118,7 +141,8 @@ ReassignablePartitionResponse partition_index:int32 error_code:error_code error_
 
 api 46 list_partition_reassignments 0-0
 request 0
-ListPartitionReassignmentsRequest timeout:timedelta_i32=60000 topics:[ListPartitionReassignmentsTopics]?
+ListPartitionReassignmentsRequest timeout:timedelta_i32=60000
+  topics:[ListPartitionReassignmentsTopics]?=null
 ListPartitionReassignmentsTopics name:string partition_indexes:[int32]
 response 0
 ListPartitionReassignmentsResponse throttle_time:timedelta_i32 error_code:error_code error_message:string?

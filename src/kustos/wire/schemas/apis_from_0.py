@@ -1,4 +1,4 @@
-"""Messages of APIs 0 to 33; `scripts.generate_schemas` writes this."""
+"""APIs from 0 on; `scripts.generate_schemas` writes this."""
 
 from typing import Final
 
@@ -171,9 +171,10 @@ SaslHandshakeRequest mechanism:string
 response
 SaslHandshakeResponse error_code:error_code mechanisms:[string]
 
-api 18 api_versions 0-4
+api 18 api_versions 0-5
 request 3
 ApiVersionsRequest client_software_name:string@3- client_software_version:string@3-
+  cluster_id:string?=null@5- node_id:int32=-1@5-
 response 3
 ApiVersionsResponse error_code:error_code api_keys:[ApiVersion] throttle_time:timedelta_i32@1-
   supported_features:[SupportedFeatureKey]#0@3- finalized_features_epoch:int64=-1#1@3-
@@ -192,7 +193,7 @@ CreatableTopicConfig name:string value:string?
 response 5
 CreateTopicsResponse throttle_time:timedelta_i32 topics:[CreatableTopicResult]
 CreatableTopicResult name:string topic_id:uuid@7- error_code:error_code error_message:string?
-  topic_config_error_code:int16#0@5- num_partitions:int32=-1@5- replication_factor:int16=-1@5-
+  topic_config_error_code:error_code#0@5- num_partitions:int32=-1@5- replication_factor:int16=-1@5-
   configs:[CreatableTopicConfigs]?@5-
 CreatableTopicConfigs name:string value:string? read_only:bool config_source:int8=-1 is_sensitive:bool
 
@@ -274,17 +275,17 @@ WritableTxnMarkerResult producer_id:int64 topics:[WritableTxnMarkerTopicResult]
 WritableTxnMarkerTopicResult name:string partitions:[WritableTxnMarkerPartitionResult]
 WritableTxnMarkerPartitionResult partition_index:int32 error_code:error_code
 
-api 28 txn_offset_commit 0-5
+api 28 txn_offset_commit 0-6
 request 3
 TxnOffsetCommitRequest transactional_id:string group_id:string producer_id:int64 producer_epoch:int16
-  generation_id:int32=-1@3- member_id:string@3- group_instance_id:string?=null@3-
+  generation_id_or_member_epoch:int32=-1@3- member_id:string@3- group_instance_id:string?=null@3-
   topics:[TxnOffsetCommitRequestTopic]
-TxnOffsetCommitRequestTopic name:string partitions:[TxnOffsetCommitRequestPartition]
+TxnOffsetCommitRequestTopic topic_id:uuid@6- name:string@-5 partitions:[TxnOffsetCommitRequestPartition]
 TxnOffsetCommitRequestPartition partition_index:int32 committed_offset:int64
   committed_leader_epoch:int32=-1@2- committed_metadata:string?
 response 3
 TxnOffsetCommitResponse throttle_time:timedelta_i32 topics:[TxnOffsetCommitResponseTopic]
-TxnOffsetCommitResponseTopic name:string partitions:[TxnOffsetCommitResponsePartition]
+TxnOffsetCommitResponseTopic topic_id:uuid@6- name:string@-5 partitions:[TxnOffsetCommitResponsePartition]
 TxnOffsetCommitResponsePartition partition_index:int32 error_code:error_code
 
 api 29 describe_acls 1-3
@@ -316,27 +317,4 @@ DeleteAclsResponse throttle_time:timedelta_i32 filter_results:[DeleteAclsFilterR
 DeleteAclsFilterResult error_code:error_code error_message:string? matching_acls:[DeleteAclsMatchingAcl]
 DeleteAclsMatchingAcl error_code:error_code error_message:string? resource_type:int8 resource_name:string
   pattern_type:int8=3 principal:string host:string operation:int8 permission_type:int8
-
-api 32 describe_configs 1-4
-request 4
-DescribeConfigsRequest resources:[DescribeConfigsResource] include_synonyms:bool
-  include_documentation:bool@3-
-DescribeConfigsResource resource_type:int8 resource_name:string configuration_keys:[string]?
-response 4
-DescribeConfigsResponse throttle_time:timedelta_i32 results:[DescribeConfigsResult]
-DescribeConfigsResult error_code:error_code error_message:string? resource_type:int8 resource_name:string
-  configs:[DescribeConfigsResourceResult]
-DescribeConfigsResourceResult name:string value:string? read_only:bool config_source:int8=-1
-  is_sensitive:bool synonyms:[DescribeConfigsSynonym] config_type:int8@3- documentation:string?@3-
-DescribeConfigsSynonym name:string value:string? source:int8
-
-api 33 alter_configs 0-2
-request 2
-AlterConfigsRequest resources:[AlterConfigsResource] validate_only:bool
-AlterConfigsResource resource_type:int8 resource_name:string configs:[AlterableConfig]
-AlterableConfig name:string value:string?
-response 2
-AlterConfigsResponse throttle_time:timedelta_i32 responses:[AlterConfigsResourceResponse]
-AlterConfigsResourceResponse error_code:error_code error_message:string? resource_type:int8
-  resource_name:string
 """
