@@ -5,7 +5,6 @@ text has each field once, with its versions.
 """
 
 import json
-import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any, Final
 from zipfile import ZipFile
 
 from kustos.wire.schemas.schema import STRUCT, Field, NoDefault, Struct
-from testkit.differential.oracle import build
+from testkit.jars import KAFKA_ORACLE
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "kustos" / "wire" / "schemas"
 WIDTH: Final = 108
@@ -203,9 +202,8 @@ def _message(api: ApiDefinition, kind: str) -> Iterator[str]:
 
 
 def newest_clients() -> Path:
-    """Return the jar of Kafka's clients that belongs to the newest `StandardAuthorizer`."""
-    _, jars = build().split(os.pathsep)
-    [jar] = Path(jars).parent.glob("kafka-clients-*.jar")
+    """Return the jar of Kafka's clients of the reference release."""
+    [jar] = KAFKA_ORACLE.resolve().glob("kafka-clients-*.jar")
     return jar
 
 
