@@ -71,7 +71,7 @@ SMALL_SETTINGS: Final = {
     # else Spark makes a text of several pages of each plan, for a page that nobody opens
     "spark.sql.ui.explainMode": "simple",
 }
-"""Of a local session over at most `SMALL_ROWS` rows. A review takes 23 jobs, not 54."""
+"""Of a local session over at most `SMALL_ROWS` rows. A review takes 22 jobs, not 54."""
 
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
