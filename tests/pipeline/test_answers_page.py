@@ -103,7 +103,7 @@ def test_a_browser_shows_replay_findings_and_grants(tmp_path: Path) -> None:
 
 def test_a_grant_of_unknown_age_is_not_called_old() -> None:
     page = render_report(report_of("User:alice"))
-    assert "Of 1 of these kustos does not know for how long" in page
+    assert "For 1 of these the number of days is unknown" in page
     assert '<td data-label="days">unknown</td>' in page
     assert "no use recorded" in page
     assert f"For 2 it is too early to say: the record covers the days since {at(0).date()}, 3 days of" in page
