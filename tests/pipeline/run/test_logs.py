@@ -287,6 +287,13 @@ def test_logs_without_milliseconds_are_one_log_if_more_lines_agree(folder: Folde
     assert ["too little in common" in said and "short" in said for said in found.said] == [True]
 
 
+def test_rotated_logs_without_milliseconds_are_two_from_the_first_line_that_differs(folder: Folder) -> None:
+    folder.write("kafka.log", BANNER + seconds_text(1, 2))
+    folder.write("kafka.log.1", BANNER + seconds_text(2, 2))
+    found = folder.look()
+    assert (len({file.identity.log for file in found.new}), found.said) == (2, ())
+
+
 def test_a_log_whose_lines_get_milliseconds_after_a_header_without_goes_on(folder: Folder) -> None:
     header = "[2026-11-21 03:59:59] starting\n"
     folder.write("kafka.log", header)

@@ -45,7 +45,7 @@ _SECONDS: Final = re.compile(rb"\d\d:\d\d:\d\d")
 class Beginning:
     """The marks of the `first_lines` with a time of a log; `at_once` of them have the time of the first.
 
-    `seconds` is for a log without milliseconds: digests of its text up to each `SECONDS_LINES`-th line with a
+    `seconds` is for a log without milliseconds: digests of its text up to each of its first lines with a
     time. `first_line` is the digest of the first line that is not blank.
     """
 
@@ -68,7 +68,7 @@ class Beginning:
             return None
         if not both and None not in (self.first_line, other.first_line):
             return 0 if self.first_line == other.first_line else None
-        return both
+        return both // SECONDS_LINES if by_seconds else both
 
     def may_have_become(self, other: "Beginning") -> bool:
         """Return whether a log with this beginning has the other one if it only grew."""
@@ -129,7 +129,7 @@ def read_beginning(content: IO[bytes]) -> Beginning:
     first_lines: dict[str, bytes] = {}
     seconds: list[str] = []
     first_line: str | None = None
-    timed, left = 0, BEGINNING_BYTES_MAX
+    left = BEGINNING_BYTES_MAX
     while left > 0 and len(first_lines) < FIRST_LINES:
         line = content.readline(min(left, LINE_BYTES_MAX))
         if not line:
@@ -145,10 +145,8 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         if time is not None:
             mark = _JSON + line_digest(line) if line.startswith(b"{") else line_mark(line)
             first_lines.setdefault(mark, time)
-        elif len(seconds) < FIRST_LINES and _SECONDS.search(_with_time(line)):
-            timed += 1
-            if timed % SECONDS_LINES == 0:
-                seconds.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
+        elif len(seconds) < FIRST_LINES * SECONDS_LINES and _SECONDS.search(_with_time(line)):
+            seconds.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
     times = [*first_lines.values()]
     return Beginning(
         tuple(first_lines),
