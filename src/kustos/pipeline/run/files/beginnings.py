@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from typing import IO, Final, Self
 
 FIRST_LINES: Final = 4
-"""Different lines with a time by which a log is known: few, so that a log has them soon.
+"""Different lines with a time by which a log is known within another file: few, so that a log has them soon.
 
-Rotation may cut between equal lines of one millisecond: several of them are no more evidence than one.
+Rotation may cut between equal lines of one millisecond: there several are no more evidence than one.
 """
+
+LINES_MAX: Final = 16
+"""Lines of a beginning at most, equal ones included: copies of a burst share their number, too."""
 
 SECONDS_LINES: Final = 4
 """Lines with a time to the second that count as one with milliseconds."""
@@ -43,7 +46,7 @@ _SECONDS: Final = re.compile(rb"\d\d:\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The marks of the `first_lines` with a time of a log; `at_once` of them have the time of the first.
+    """The marks of the `first_lines` with a time; `at_once` different ones have the time of the first.
 
     `seconds` is for a log without milliseconds: digests of its text up to each of its first lines with a
     time. `first_line` is the digest of the first line that is not blank.
@@ -56,8 +59,8 @@ class Beginning:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The marks of the first lines, without those of JSON: events of JSON have ids of their own."""
-        return tuple(mark for mark in self.first_lines if not mark.startswith(_JSON))
+        """The different marks of the first lines, without those of JSON: its events have ids of their own."""
+        return tuple(dict.fromkeys(mark for mark in self.first_lines if not mark.startswith(_JSON)))
 
     def in_common(self, other: "Beginning") -> int | None:
         """Return how many lines with a time both begin with, as far as known; None if they differ."""
@@ -126,11 +129,12 @@ def read_beginning(content: IO[bytes]) -> Beginning:
     A last line without its end counts only as the `first_line`, since it may go on.
     """
     whole = hashlib.sha256()
-    first_lines: dict[str, bytes] = {}
+    first_lines: list[str] = []
+    times: dict[str, bytes] = {}
     seconds: list[str] = []
     first_line: str | None = None
     left = BEGINNING_BYTES_MAX
-    while left > 0 and len(first_lines) < FIRST_LINES:
+    while left > 0 and len(times) < FIRST_LINES and len(first_lines) < LINES_MAX:
         line = content.readline(min(left, LINE_BYTES_MAX))
         if not line:
             break
@@ -144,13 +148,14 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         time = time_in(line)
         if time is not None:
             mark = _JSON + line_digest(line) if line.startswith(b"{") else line_mark(line)
-            first_lines.setdefault(mark, time)
-        elif len(seconds) < FIRST_LINES * SECONDS_LINES and _SECONDS.search(_with_time(line)):
+            first_lines.append(mark)
+            times.setdefault(mark, time)
+        elif len(seconds) < LINES_MAX and _SECONDS.search(_with_time(line)):
             seconds.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
-    times = [*first_lines.values()]
+    found = [*times.values()]
     return Beginning(
         tuple(first_lines),
         () if first_lines else tuple(seconds),
         first_line,
-        times.count(times[0]) if times else 1,
+        found.count(found[0]) if found else 1,
     )
