@@ -14,6 +14,7 @@ from typing import Any, Self
 from kustos.acl import AclBinding
 from kustos.metadata import ScramMechanism, scram_credential
 from kustos.metadata.directory import InitialScramUser, format_directory
+from kustos.metadata.features import DEFAULT_LEVEL
 from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.processes import Server
@@ -51,6 +52,7 @@ class KustosSettings:
     super_users: Sequence[str] = ("admin",)
     protocol: str = "SASL_PLAINTEXT"
     audit: bool = True
+    metadata_version: int = DEFAULT_LEVEL
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -102,7 +104,12 @@ class KustosNode:
                 salt = f"{name}-{mechanism.value}".encode().ljust(16, b"-")
                 credential = scram_credential(mechanism, password, salt, SCRAM_ITERATIONS)
                 users.append(InitialScramUser(name, mechanism, credential))
-        format_directory(self.metadata_directory, scram_users=users, acls=self.settings.acls)
+        format_directory(
+            self.metadata_directory,
+            scram_users=users,
+            acls=self.settings.acls,
+            metadata_version=self.settings.metadata_version,
+        )
 
     def write_properties(self) -> None:
         """Write the properties file."""

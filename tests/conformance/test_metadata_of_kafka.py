@@ -31,6 +31,7 @@ from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import RecordBatch, read_batch
+from testkit import versions
 from testkit.kafka import (
     SASL_PLAINTEXT,
     SNAPSHOTS_OFTEN,
@@ -53,6 +54,7 @@ SETTINGS = NodeSettings(
         # and it is in several files
         "internal.metadata.log.segment.bytes": "9000",
     },
+    release_version=versions.WHOLE,  # what the metadata shell reads
 )
 
 

@@ -25,6 +25,7 @@ from kustos.metadata.directory.acl_files import read_acl_files
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.inspection.shown import REDACTED
+from testkit import versions
 from testkit.kafka import SNAPSHOTS_OFTEN, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
 from testkit.kafka.dumps import read_dump
 from testkit.waiting import wait_until
@@ -34,6 +35,7 @@ SETTINGS = NodeSettings(
     authorizer=STANDARD_AUTHORIZER,
     super_users=("User:ANONYMOUS",),
     properties=SNAPSHOTS_OFTEN,
+    release_version=versions.WHOLE,  # what the metadata shell reads
 )
 SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey"})
 

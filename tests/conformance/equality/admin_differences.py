@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from kustos.metadata.features import LATEST_LEVEL, METADATA_VERSION_FEATURE, MINIMUM_LEVEL
+from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.protocol.admin_table import ADMIN_OFFERED
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import Run
@@ -13,9 +13,6 @@ from tests.conformance.equality import differences
 from tests.conformance.equality.audit import gathered
 from tests.conformance.equality.both_sides import Asked
 from tests.conformance.equality.differences import ANSWER, AUDIT, Difference
-
-REFERENCE_LEVEL = 30
-"""4.3-IV0, the highest that Kafka 4.3.1 has in production."""
 
 
 def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
@@ -29,15 +26,7 @@ def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
         for name in ("supported_features", "finalized_features")
         if name in answer
     }
-    for supported in features.get("supported_features", ()):
-        supported["max_version"] = LATEST_LEVEL
     return answer | {"api_keys": versions} | features
-
-
-def with_our_levels(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return a refusal that names the highest metadata.version of kustos."""
-    theirs, ours = f"{MINIMUM_LEVEL}-{REFERENCE_LEVEL}", f"{MINIMUM_LEVEL}-{LATEST_LEVEL}"
-    return answer | {"error_message": answer["error_message"].replace(theirs, ours)}
 
 
 def asks_who_governs(_: Run, asked: Asked) -> bool:
@@ -49,7 +38,7 @@ def asks_who_governs(_: Run, asked: Asked) -> bool:
     )
 
 
-SHARED = {"Hosts in ACLs", "Equal checks of one request"}
+SHARED = {"Equal checks of one request"}
 
 DIFFERENCES: tuple[Difference, ...] = (
     *[each for each in differences.DIFFERENCES if each.name in SHARED],
@@ -58,15 +47,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         of=ANSWER,
         where=lambda _, asked: asked.step.api == ApiKey.API_VERSIONS and asked.reference["error_code"] == 0,
         expected=offered_of,
-    ),
-    Difference(
-        name="Levels of metadata.version",
-        of=ANSWER,
-        where=lambda _, asked: (
-            asked.step.api == ApiKey.UPDATE_FEATURES
-            and "only supports versions" in (asked.reference["error_message"] or "")
-        ),
-        expected=with_our_levels,
     ),
     Difference(name="Changes of super users", of=AUDIT, where=asks_who_governs),
     Difference(

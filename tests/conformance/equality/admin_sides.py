@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from kustos.metadata.features import LATEST_LEVEL
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.sides import GrowingLog, Side
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
@@ -60,7 +61,9 @@ def admin_sides(directory: Path) -> Iterator[tuple[BothSides, KustosNode]]:
 
 def _kustos(directory: Path, upstream: KafkaNode, users: Mapping[str, str]) -> tuple[KustosNode, str]:
     """Return a node with an admin listener that bears the name of Kafka's, and where that is."""
-    node = KustosNode(directory, upstream.bootstrap, KustosSettings(users=users))
+    node = KustosNode(
+        directory, upstream.bootstrap, KustosSettings(users=users, metadata_version=LATEST_LEVEL)
+    )
     address = f"{LOOPBACK}:{free_port()}"
     given = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     login = f'username="{world.SUPER}" password="{users[world.SUPER]}"'

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kustos.metadata.features import LATEST_LEVEL
 from kustos.protocol.rows import TABLE
 from kustos.wire import (
     Message,
@@ -309,7 +310,9 @@ def both_sides(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[B
         stack.callback(reference_node.kill)
         for start in starting:
             start.result()
-        settings = KustosSettings(users=users, properties=cases_tokens.SECRET | WRITES_ALL)
+        settings = KustosSettings(
+            users=users, properties=cases_tokens.SECRET | WRITES_ALL, metadata_version=LATEST_LEVEL
+        )
         node = stack.enter_context(KustosNode(directory / "kustos", upstream.bootstrap, settings))
         reference = stack.enter_context(Side("Kafka", reference_node.bootstrap, dict(users)))
         kustos = stack.enter_context(Side("kustos", node.bootstrap, dict(users)))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kustos.acl import KafkaPrincipal
+from kustos.metadata.features import LATEST_LEVEL
 from kustos.protocol.envelopes import principal_bytes
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import Story, Wrapped, offered, one
@@ -176,23 +177,23 @@ def updated(title: str, *updates: tuple[str, int, int], users: tuple[str, ...] =
 MV, UP, SAFE, UNSAFE = "metadata.version", 1, 2, 3
 UPDATED = (
     updated("nothing", users=EVERY_ADMIN),
-    updated("as it is", (MV, 30, UP), users=EVERY_ADMIN),
-    updated("as it is, safely lowered", (MV, 30, SAFE)),
-    updated("as it is, unsafely lowered", (MV, 30, UNSAFE)),
-    updated("only to see", (MV, 30, UP), users=EVERY_ADMIN, validate_only=True),
+    updated("as it is", (MV, LATEST_LEVEL, UP), users=EVERY_ADMIN),
+    updated("as it is, safely lowered", (MV, LATEST_LEVEL, SAFE)),
+    updated("as it is, unsafely lowered", (MV, LATEST_LEVEL, UNSAFE)),
+    updated("only to see", (MV, LATEST_LEVEL, UP), users=EVERY_ADMIN, validate_only=True),
     *[
         updated(f"to {level} by {how}", (MV, level, how))
-        for level in (-1, 0, 6, 29, 7)
+        for level in (-1, 0, 6, 30, 7)
         for how in (UP, SAFE, UNSAFE)
     ],
     *[updated(f"to {level} by {how}", (MV, level, how)) for level in (99, 32767) for how in (UP, SAFE)],
-    *[updated(f"by upgrade type {how}", (MV, 30, how)) for how in (0, 4, -1)],
+    *[updated(f"by upgrade type {how}", (MV, LATEST_LEVEL, how)) for how in (0, 4, -1)],
     updated("a feature nobody knows", ("no.such.feature", 1, UP), users=EVERY_ADMIN),
     updated("a feature nobody knows to nothing", ("no.such.feature", 0, SAFE)),
     updated("a feature nobody knows below nothing", ("no.such.feature", -1, SAFE)),
     updated("a nameless feature", ("", 1, UP)),
-    updated("a good one and a bad one", (MV, 30, UP), ("no.such.feature", 1, UP)),
-    updated("one twice", (MV, 99, UP), (MV, 30, UP)),
+    updated("a good one and a bad one", (MV, LATEST_LEVEL, UP), ("no.such.feature", 1, UP)),
+    updated("one twice", (MV, 99, UP), (MV, LATEST_LEVEL, UP)),
 )
 
 

@@ -321,11 +321,6 @@ DIFFERENCES = (
         where=titled(ApiKey.STREAMS_GROUP_HEARTBEAT, "names that no text can quote"),
     ),
     Difference(
-        name="Hosts in ACLs",
-        of=ANSWER,
-        where=titled(ApiKey.CREATE_ACLS, "host ''", "host '10.0.0.0/8'"),
-    ),
-    Difference(
         name="Checks for any topic",
         of=AUDIT,
         where=titled(ApiKey.INIT_PRODUCER_ID, "idempotent", "with an id and no epoch"),

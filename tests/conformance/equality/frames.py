@@ -33,8 +33,8 @@ class Frame:
         return struct.pack(">i", len(content)) + content
 
 
-UNKNOWN = (94, 95, 999, 1000, 10_000, 2**15 - 1, -1, -7, -(2**15))
-"""Keys of no API of Kafka 4.3.1: of a later one, of a vendor, or of nobody."""
+UNKNOWN = (95, 96, 999, 1000, 10_000, 2**15 - 1, -1, -7, -(2**15))
+"""Keys of no API of Kafka: of a later one, of a vendor, or of nobody."""
 
 REMOVED = (4, 5, 6, 7)
 OF_CONTROLLERS = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)

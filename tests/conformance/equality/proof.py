@@ -61,7 +61,7 @@ Pairs = frozenset[tuple[int, int]]
 NOT_ENABLED: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.INIT_PRODUCER_ID, 6): "KIP-939; a broker has it only with `unstable.api.versions.enable`",
 }
-"""Versions that kustos has and Kafka 4.3.1 does not offer, so that there is nothing to compare with."""
+"""Versions that kustos has and the reference does not offer, so that there is nothing to compare with."""
 
 
 def compared(stories: Iterable[Story]) -> Pairs:
