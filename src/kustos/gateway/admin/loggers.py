@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kustos.metadata.control import ApiError, java_int
-from kustos.protocol import MESSAGES, UNKNOWN_SERVER_ERROR
 from kustos.wire import ErrorCode, Message
 
 ROOT_LOGGER: Final = "root"
@@ -65,8 +64,9 @@ def _change_error(change: Message, known: Mapping[str, str]) -> ApiError | None:
             f"{_OF_LISTS[operation]} operation is not allowed for the BROKER_LOGGER resource"
         )
     if operation not in {SET, DELETE}:
-        # in Kafka the switch over an unknown operation fails
-        return ApiError(ErrorCode.unknown_server_error, MESSAGES[UNKNOWN_SERVER_ERROR])
+        return _invalid_request(
+            f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
+        )
     if name not in known:
         return ApiError(ErrorCode.invalid_config, f"Logger {name} does not exist!")
     if operation == SET and change.value not in LOG_LEVELS:
