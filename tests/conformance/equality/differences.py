@@ -345,7 +345,7 @@ DIFFERENCES = (
         name="Unknown topic ids",
         of=AUDIT,
         where=lambda run, _: (
-            run.story.api in {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
+            run.story.api in {ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
             and run.story.title.endswith("a missing topic")
             and run.version == 10
         ),

@@ -168,6 +168,7 @@ RULES: tuple[Rule, ...] = (
             ApiKey.FETCH,
             ApiKey.METADATA,
             ApiKey.OFFSET_COMMIT,
+            ApiKey.TXN_OFFSET_COMMIT,
             ApiKey.OFFSET_FETCH,
             ApiKey.CREATE_TOPICS,
             ApiKey.DELETE_TOPICS,

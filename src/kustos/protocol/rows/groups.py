@@ -15,7 +15,6 @@ from kustos.protocol.common import (
     READ_GROUP,
     READ_TOPIC,
     TOP,
-    TOP_WITH_MESSAGE,
     TOPIC_NAME_OR_ID,
     group_of,
     subscribed_topics,
@@ -157,7 +156,7 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
-        TOP_WITH_MESSAGE,
+        TOP,
         (Gate(READ_GROUP, group_of),),
     ),
     Row(
