@@ -45,6 +45,7 @@ FORWARDABLE: Final = frozenset(
         67,  # AllocateProducerIds
         80,  # AddRaftVoter
         81,  # RemoveRaftVoter
+        94,  # UnregisterController
     }
 )
 """The APIs that Kafka forwards (`ApiKeys.forwardable`); a node answers those with a row."""

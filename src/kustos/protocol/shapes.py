@@ -78,7 +78,8 @@ class Items:
     ) -> Callable[..., Message]:
         """Return a function that builds the response item with this code for a request item.
 
-        `message` None: Kafka's text for the code; a text that quotes a client's value is shortened.
+        `message` None: Kafka's text for the code, "": no text; a text that quotes a client's value is
+        shortened.
 
         The function takes the item, and the answers to its inner items if they exist already. All items share
         the parts that this method prepares once.
@@ -87,7 +88,9 @@ class Items:
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
-            values[self.message_field] = self.messages.get(code) if message is None else shortened(message)
+            values[self.message_field] = (
+                self.messages.get(code) if message is None else shortened(message) or None
+            )
         shared = fitting(message_type, values)
         keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner

@@ -17,7 +17,8 @@ from kustos.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class RefusedItem:
-    """The refusal of an item without an authorization check; `message` None: Kafka's text for the code."""
+    """The refusal of an item without an authorization check; `message` None: Kafka's text for the code, "": no
+    text."""
 
     code: int
     message: str | None = None

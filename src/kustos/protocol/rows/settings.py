@@ -6,7 +6,7 @@ from typing import Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.metadata.control import ConfigOperation, ConfigResourceType
-from kustos.protocol.codes import INVALID_REQUEST, UNKNOWN_SERVER_ERROR
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
 from kustos.protocol.common import (
     DESCRIBE_CLUSTER_CONFIGS,
     TOP,
@@ -60,6 +60,8 @@ ALTERED_QUOTAS: Final = Items(
 )
 NAMED_TWICE: Final = RefusedItem(INVALID_REQUEST, "Each resource must appear at most once.")
 OPERATIONS: Final = frozenset(int(operation) for operation in ConfigOperation)
+DENIED_BROKER: Final = RefusedItem(CLUSTER_AUTHORIZATION_FAILED, "")
+"""As in Kafka 4.4, this answer has no text."""
 NODE_ID: Final = re.compile(r"[+-]?[0-9]+")
 
 
@@ -74,7 +76,7 @@ def describe_question(_exchange: Exchange, resource: Message) -> tuple[Check, st
 def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] | RefusedItem:
     """Return the check for a resource, or its refusal if a broker would reject it before the check.
 
-    Source: `ConfigAdminManager.preprocess` of Kafka 4.3.1.
+    Source: `ConfigAdminManager.preprocess` of Kafka 4.4.0.
     """
     kind = resource.resource_type
     check = ALTER_CHECKS.get(ConfigResourceType.from_code(kind))
@@ -84,6 +86,9 @@ def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] |
     if fault is None and check is None:
         fault = f"Unknown resource type {kind}"
     if fault is None and kind == ConfigResourceType.BROKER:
+        # a broker checks the client before the values; the controller checks it again, as the step does
+        if not exchange.allows(ALTER_CLUSTER_CONFIGS, CLUSTER_NAME):
+            return DENIED_BROKER
         fault = _fault_of_broker(resource)
     if fault is not None or check is None:
         return RefusedItem(INVALID_REQUEST, fault)
