@@ -88,9 +88,8 @@ class Items:
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
-            values[self.message_field] = (
-                self.messages.get(code) if message is None else shortened(message) or None
-            )
+            text = self.messages.get(code) if message is None else shortened(message)
+            values[self.message_field] = text or None
         shared = fitting(message_type, values)
         keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner

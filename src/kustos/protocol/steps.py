@@ -17,8 +17,10 @@ from kustos.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class RefusedItem:
-    """The refusal of an item without an authorization check; `message` None: Kafka's text for the code, "": no
-    text."""
+    """The refusal of an item before its authorization check.
+
+    `message` None: Kafka's text for the code, "": no text.
+    """
 
     code: int
     message: str | None = None

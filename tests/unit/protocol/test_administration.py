@@ -197,7 +197,7 @@ class TestAlterConfigs:
             ),
         ],
     )
-    def test_invalid_alterations_fail_without_a_decision(
+    def test_an_invalid_alteration_of_a_broker_is_told_only_to_those_who_may_alter_it(
         self, api_key: int, resource: tuple[Any, ...], reason: str
     ) -> None:
         fields = {"resources": [altered(api_key, *resource)]}
@@ -206,7 +206,12 @@ class TestAlterConfigs:
         assert (result["error_code"], result["error_message"]) == (INVALID_REQUEST, reason)
         assert outcome.forwarded == []
         assert outcome.opened is not None
-        assert outcome.opened.exchange.decided == []
+        of_broker = resource[0] == BROKER
+        assert [each.decision.allowed for each in outcome.opened.exchange.decided] == [True] * of_broker
+        _, answer = ask(connection(), api_key, 1, **fields)
+        [result] = answer["responses"]
+        refusal = (CLUSTER_DENIED, None) if of_broker else (INVALID_REQUEST, reason)
+        assert (result["error_code"], result["error_message"]) == refusal
 
     def test_only_a_removed_setting_has_no_value(self) -> None:
         driver = connection(*ALL_ALLOWED)
@@ -218,7 +223,7 @@ class TestAlterConfigs:
     @pytest.mark.parametrize("name", ["one", "1x", " 1"])
     def test_a_broker_id_is_a_number(self, name: str) -> None:
         resource = altered(44, BROKER, "a") | {"resource_name": name}
-        _, answer = ask(connection(), 44, 1, resources=[resource])
+        _, answer = ask(connection(*ALL_ALLOWED), 44, 1, resources=[resource])
         assert answer["responses"][0]["error_message"] == f"Node id must be an integer, but it is: {name}"
 
     def test_an_unknown_operation_reaches_no_controller(self) -> None:
