@@ -68,10 +68,10 @@ SMALL_SETTINGS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": str(SMALL_SHUFFLE_PARTITIONS),
     OPTIONS: SMALL_JAVA_OPTIONS,
-    # else Spark makes a text of several pages of each plan, for a page that nobody opens
+    # otherwise Spark writes pages of text about each plan for its web interface
     "spark.sql.ui.explainMode": "simple",
 }
-"""Of a local session over at most `SMALL_ROWS` rows. A review takes 22 jobs, not 54."""
+"""Of a local session over at most `SMALL_ROWS` rows."""
 
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
