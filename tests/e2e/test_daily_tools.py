@@ -209,9 +209,9 @@ def test_librdkafka_administers_what_it_may(scene: GuardedCluster) -> None:
 
 @pytest.mark.behaviour("B178")
 def test_features_and_voters_are_changed_by_who_may_alter_the_cluster(tool: Tool) -> None:
-    upgrade = ("upgrade", "--feature", "share.version=1", "--dry-run")
-    tool.refuses("Cluster authorization failed", "FeatureCommand", "tom", *upgrade)
-    assert "share.version can be upgraded to 1" in tool("FeatureCommand", "olga", *upgrade).require()
+    downgrade = ("downgrade", "--feature", "share.version=1", "--dry-run")
+    tool.refuses("Cluster authorization failed", "FeatureCommand", "tom", *downgrade)
+    assert "share.version can be downgraded to 1" in tool("FeatureCommand", "olga", *downgrade).require()
     voter = ("--controller-id", "4711", "--controller-directory-id", "MzMzMzMzMzMzMzMzMzMzMw")
     tool.refuses(CLUSTER_DENIED, "MetadataQuorumCommand", "tom", "remove-controller", *voter)
     tool.refuses("Cannot remove voter", "MetadataQuorumCommand", "olga", "remove-controller", *voter)
