@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kustos.metadata.features import CIDR_ACL_LEVEL
 from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
+from testkit import versions
 from testkit.cli import login
 from testkit.equality.sides import Side
 from testkit.equality.stories import message_of
@@ -37,6 +39,14 @@ KEY = "a secret of some length"
 TOPICS = [name for name in NAMES if name.isascii() and name != "!"]
 WAIT_S = 60.0
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+A_RANGE = binding("TOPIC", "t", "LITERAL", "User:x", "10.0.0.0/8", "READ", "DENY")
+SETTINGS = NodeSettings(
+    listeners=(SASL_PLAINTEXT,),
+    users=USERS,
+    authorizer=STANDARD_AUTHORIZER,
+    super_users=("User:admin",),
+    properties={"delegation.token.secret.key": KEY},
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +65,18 @@ def made() -> list[AclBinding]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, made: list[AclBinding]) -> Iterator[KafkaNode]:
-    settings = NodeSettings(
-        listeners=(SASL_PLAINTEXT,),
-        users=USERS,
-        authorizer=STANDARD_AUTHORIZER,
-        super_users=("User:admin",),
-        properties={"delegation.token.secret.key": KEY},
-    )
-    with KafkaNode(tmp_path_factory.mktemp("kafka"), settings) as node:
+    with KafkaNode(tmp_path_factory.mktemp("kafka"), SETTINGS) as node:
         make_topics([node], *(NewTopic(name, 1, 1) for name in TOPICS))
         assert asyncio.run(created(node.bootstrap, made)) == [None] * len(made)
         wait_for_acls(node.bootstrap, set(made))
         yield node
+
+
+@pytest.fixture
+def ranged(tmp_path: Path) -> Path:
+    """A metadata directory with the DENY of a range of addresses."""
+    format_directory(tmp_path / "ranged", acls=[A_RANGE], metadata_version=CIDR_ACL_LEVEL)
+    return tmp_path / "ranged"
 
 
 @pytest.fixture
@@ -293,13 +303,11 @@ def test_the_directory_of_a_running_kafka_is_not_written_to(
 
 
 def test_ranges_of_addresses_are_not_sent_to_a_kafka_that_takes_them_for_texts(
-    broker: KafkaNode, migrate: Migrate, config: Path, tmp_path: Path
+    migrate: Migrate, config: Path, ranged: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    a_range = binding("TOPIC", "t", "LITERAL", "User:x", "10.0.0.0/8", "READ", "DENY")
-    format_directory(other, acls=[a_range], metadata_version=CIDR_ACL_LEVEL)
-    live = (f"kafka://{broker.bootstrap}", "--command-config", config)
-    outcome = migrate(other, *live, "--apply")
+    earlier = replace(SETTINGS, release_version=versions.PREVIOUS)
+    with KafkaNode(tmp_path / "kafka", earlier) as node:
+        outcome = migrate(ranged, f"kafka://{node.bootstrap}", "--command-config", config, "--apply")
     assert (outcome.exit_code, outcome.error_code) == (ExitCode.NO, "REFUSED")
     [refused] = outcome.document["refused"]
     assert "metadata version 4.4-IV1" in refused["reason"]
@@ -317,3 +325,11 @@ def test_a_cluster_that_refuses_says_so(
     )
     nowhere = migrate(broker.bootstrap, directory)
     assert (nowhere.exit_code, nowhere.error_code) == (ExitCode.USAGE, "USAGE")
+
+
+def test_ranges_of_addresses_are_sent_to_a_kafka_that_knows_them(
+    broker: KafkaNode, migrate: Migrate, config: Path, ranged: Path
+) -> None:
+    outcome = migrate(ranged, f"kafka://{broker.bootstrap}", "--command-config", config, "--apply")
+    assert outcome.exit_code == ExitCode.OK
+    assert A_RANGE in asyncio.run(acls(broker.bootstrap))
