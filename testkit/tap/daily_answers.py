@@ -78,16 +78,22 @@ def resource_key(resource: Any) -> tuple[int, str]:
     return int(resource.resource_type), str(resource.resource_name)
 
 
-def right_to_alter(request: Request, resource: Any) -> tuple[Op, Type, str] | None:
-    """Return what altering a resource takes, None where a broker finds it wrong before."""
-    kind, name = resource_key(resource)
+def has_wrong_changes(resource: Any) -> bool:
+    """Return whether a broker rejects the changes before any check: duplicate names, or a missing value."""
     changed = [str(change.name) for change in resource.configs]
     nulls = [
         change for change in resource.configs
         if change.value is None and getattr(change, "config_operation", 0) != 1
     ]  # fmt: skip
-    if len(set(changed)) < len(changed) or nulls:
+    return len(set(changed)) < len(changed) or bool(nulls)
+
+
+def right_to_alter(request: Request, resource: Any) -> tuple[Op, Type, str] | None:
+    """Return what altering a resource takes, None where a broker finds it wrong before."""
+    kind, name = resource_key(resource)
+    if has_wrong_changes(resource):
         return None
+    changed = [str(change.name) for change in resource.configs]
     match kind:
         case 2:
             return Op.ALTER_CONFIGS, Type.TOPIC, name
@@ -106,9 +112,14 @@ def altered_configs(request: Request, client: Client) -> Coded:
 
     def refusal(resource: Any) -> int | None:
         right = right_to_alter(request, resource)
-        if right is None or named[resource_key(resource)] > 1:
+        if named[resource_key(resource)] > 1:
             return INVALID_REQUEST
-        return client.refusal(*right)
+        if right is not None:
+            return client.refusal(*right)
+        if resource.resource_type == 4 and not has_wrong_changes(resource):
+            # since 4.4, a broker checks the client before it looks at its own settings
+            return client.refusal(Op.ALTER_CONFIGS, Type.CLUSTER, CLUSTER_NAME) or INVALID_REQUEST
+        return INVALID_REQUEST
 
     return [(resource_key(resource), refusal(resource)) for resource in request.body.resources]
 

@@ -30,7 +30,7 @@ SHARED_NAMES = frozenset({"name", "topic", "group_id", "resource_name", "princip
 OF_THE_WHOLE = 16
 """Messages made and decisions taken for a request as a whole, besides those for its items."""
 
-PASS_WHOLE = frozenset({13, 14, 24, 35, 66})
+PASS_WHOLE = frozenset({13, 14, 24, 35, 66, 93})
 """APIs whose lists are parsed but never inspected, in their newest version."""
 
 RIGHTS: dict[str, list[AclBinding]] = {
