@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kustos.wire import read_response_header, response_codec, response_header_is_flexible
+from testkit import versions
 from testkit.equality.sides import Side
 from testkit.paths import ROOT
 from tests.conformance.equality import cases_topics, normal
@@ -57,12 +58,20 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Played]
         return answers, play_all(stage, node, STORIES)
 
 
+NEWEST_OF_PREVIOUS = ".api_keys[0].max_version: Kafka 4, kustos 5"
+
+
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.title)
 def test_frames_at_the_edge(answered: tuple[Answers, Played], frame: Frame, user: str) -> None:
     reference, kustos = answered[0][frame.title, user]
     if frame.difference is None:
-        assert normal.differences(reference, kustos) == []
+        found = normal.differences(reference, kustos)
+        if frame.answered_in == 0 and versions.chosen() == versions.PREVIOUS:
+            # this answer lists the versions of ApiVersions itself
+            assert found == [NEWEST_OF_PREVIOUS]
+        else:
+            assert found == []
     else:
         assert (kustos, reference == CLOSED) == (CLOSED, False)
 
