@@ -14,7 +14,6 @@ from kustos.cli.run import run
 from kustos.metadata.directory.loader import read_image
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
-from testkit.kustos import as_installed
 from testkit.metadata_logs import HALF_WRITTEN
 from testkit.waiting import wait_until
 
@@ -159,7 +158,7 @@ def run_program(*arguments: str, environment: dict[str, str] | None = None) -> O
         text=True,
         timeout=60,
         stdin=subprocess.DEVNULL,
-        env=as_installed() if environment is None else environment,
+        env=environment,
         check=False,
     )
     return Outcome(result.returncode, result.stdout, result.stderr)

@@ -1,7 +1,6 @@
 """A kustos node on this machine in front of a real Kafka: formatted, started, checked for readiness."""
 
 import json
-import os
 import sys
 import urllib.error
 import urllib.request
@@ -15,7 +14,6 @@ from kustos.acl import AclBinding
 from kustos.metadata import ScramMechanism, scram_credential
 from kustos.metadata.directory import InitialScramUser, format_directory
 from kustos.metadata.features import DEFAULT_LEVEL
-from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.processes import Server
 from testkit.waiting import whole_lines
@@ -30,9 +28,6 @@ ANSWER_TIMEOUT_S = 60.0
 SCRAM_ITERATIONS = 4096
 BROKER_PORTS = 8
 """Ports reserved for upstream brokers: more than any test has."""
-
-AS_INSTALLED = ROOT / "testkit" / "as_installed"
-"""What is first on a node's path."""
 
 WORKERS_APPLY_TIMEOUT_MS = 30_000
 """Ten times kustos's own: a worker that waits for a core on a busy machine is not one that hangs."""
@@ -54,12 +49,6 @@ class KustosSettings:
     audit: bool = True
     metadata_version: int = DEFAULT_LEVEL
     properties: Mapping[str, str] = field(default_factory=dict)
-
-
-def as_installed() -> dict[str, str]:
-    """Return this process's environment for a kustos beside which nothing for tests is installed."""
-    path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path}
 
 
 class KustosNode:
@@ -146,7 +135,7 @@ class KustosNode:
             self.format()
         self.write_properties()
         command = [*self.before_command, sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
-        self.server = Server("kustos", command, self.directory / "kustos.log", as_installed())
+        self.server = Server("kustos", command, self.directory / "kustos.log")
         self.server.wait_ready(self.is_ready, timeout_s=START_TIMEOUT_S)
         return self
 

@@ -11,7 +11,6 @@ from kustos.acl import AclBinding
 from kustos.acl.forms import AclForm, read_acls
 from testkit.guarded.cluster import GuardedCluster
 from testkit.kafka.tools import write_properties
-from testkit.kustos import as_installed
 from testkit.paths import ROOT
 
 _SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -42,7 +41,6 @@ def _kustos(arguments: Sequence[str]) -> str:
         capture_output=True,
         text=True,
         check=False,
-        env=as_installed(),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

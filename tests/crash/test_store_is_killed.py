@@ -11,7 +11,6 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError
 from kustos.metadata.store.store import MetadataStore
-from testkit.kustos import as_installed
 from testkit.metadata_logs import segments
 from testkit.processes import spawn
 from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
@@ -31,7 +30,7 @@ def run_and_kill(directory: Path, first: int, requests: int, where: str) -> tupl
     Return what was acknowledged, and the last request that was begun.
     """
     command = [sys.executable, "-m", "tests.crash.store_victim", str(directory), str(first)]
-    victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, environment=as_installed())
+    victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert victim.stdin is not None
     assert victim.stdout is not None
     acknowledged: set[int] = set()

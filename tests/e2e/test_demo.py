@@ -1,6 +1,7 @@
 """The demo as a visitor runs it: ends well, tells when something goes otherwise, leaves nothing behind."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from testkit.kustos import as_installed
 from testkit.paths import ROOT
 from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
@@ -32,7 +32,7 @@ def demo(folder: Path, **environment: str) -> "subprocess.Popen[str]":
         [sys.executable, "-m", "demo"],
         cwd=ROOT,
         env={
-            **as_installed(),
+            **os.environ,
             **quick_driver_environment(),
             "DEMO_OUT": str(folder),
             "COLUMNS": str(WIDTH),

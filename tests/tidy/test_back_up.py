@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from testkit.kustos import as_installed
 from testkit.paths import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "back-up.md").read_text()
@@ -47,7 +46,7 @@ class Machine:
         return subprocess.run(
             ["sh", "-e", "-c", self.moved("\n".join(lines))],
             cwd=self.root,
-            env={**as_installed(), "PATH": path},
+            env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
             check=False,

@@ -16,7 +16,7 @@ import pytest
 from testkit.kafka import KafkaNode
 from testkit.kafka.java import command
 from testkit.kafka.tools import full_name
-from testkit.kustos import BROKER_PORTS, as_installed
+from testkit.kustos import BROKER_PORTS
 from testkit.paths import ROOT
 from testkit.ports import free_port, free_port_range
 from testkit.spark_quick import quick_driver_environment
@@ -113,7 +113,7 @@ def test_the_tutorial_of_the_pipeline_needs_no_broker(tmp_path: Path) -> None:
         "report",
     ]
     for line in lines:
-        run_line(line, tmp_path / "work", {**as_installed(), **quick_driver_environment(), "PATH": path})
+        run_line(line, tmp_path / "work", {**os.environ, **quick_driver_environment(), "PATH": path})
     assert (tmp_path / "work" / "report.html").stat().st_size > 1000
 
 
@@ -124,7 +124,7 @@ def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> 
         work = tmp_path / "work"
         lines = written(page, work)
         environment = {
-            **as_installed(),
+            **os.environ,
             **quick_driver_environment(),
             "PATH": path_with_scripts(tmp_path / "bin"),
         }

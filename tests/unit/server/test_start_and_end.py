@@ -19,7 +19,6 @@ from kustos.metadata.store.store import MetadataStore
 from testkit.gateway.gateways import Caller
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.gateway.sessions import heartbeat
-from testkit.kustos import as_installed
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from tests.unit.gateway.test_drain import HoldingBroker, until
 from tests.unit.gateway.test_metrics import get
@@ -60,7 +59,7 @@ async def started(*arguments: str) -> asyncio.subprocess.Process:
     """Start Python; the child does not outlive this process."""
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, *arguments]
     pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=as_installed())
+    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
 
 
 @pytest.fixture
