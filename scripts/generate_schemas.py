@@ -49,16 +49,27 @@ class ApiDefinition:
     """Kind → definition of the request or response."""
 
 
+def message_texts(jar: Path) -> Iterator[str]:
+    """Yield the definitions of messages in a jar of Kafka: JSON with comments."""
+    with ZipFile(jar) as archive:
+        for name in archive.namelist():
+            if name.startswith(MESSAGES) and name.endswith(".json"):
+                yield archive.read(name).decode()
+
+
+def parse_message(text: str) -> Definition:
+    """Return the definition in a text of `message_texts`."""
+    message: Definition = json.loads(COMMENT.sub("", text))
+    return message
+
+
 @cache
 def definitions(jar: Path) -> Mapping[int, ApiDefinition]:
     """Return the APIs in a jar of Kafka's clients by key."""
     kinds: dict[int, dict[str, Definition]] = {}
-    with ZipFile(jar) as archive:
-        for name in archive.namelist():
-            if name.startswith(MESSAGES) and name.endswith(".json"):
-                message = json.loads(COMMENT.sub("", archive.read(name).decode()))
-                if message["type"] in {"request", "response"} and message["validVersions"] != "none":
-                    kinds.setdefault(message["apiKey"], {})[message["type"]] = message
+    for message in map(parse_message, message_texts(jar)):
+        if message["type"] in {"request", "response"} and message["validVersions"] != "none":
+            kinds.setdefault(message["apiKey"], {})[message["type"]] = message
     return {key: _api(key, messages) for key, messages in sorted(kinds.items())}
 
 

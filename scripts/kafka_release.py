@@ -5,7 +5,6 @@ settings, and the operations that the handlers of requests ask the authorizer ab
 CONTRIBUTING.md has the steps that follow.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -13,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
-from zipfile import ZipFile
 
+from scripts.generate_schemas import message_texts, parse_message
 from testkit.jars import JarSet
 
-MESSAGES: Final = "common/message/"
 FACTS: Final = Path(__file__).with_name("ReleaseFacts.java")
 JAVA_TIMEOUT_S: Final = 120
 
@@ -33,7 +31,6 @@ HANDLERS: Final = (
 )
 """The classes that authorize requests; a release may lack some of them, because Kafka moves them to Java."""
 
-COMMENT: Final = re.compile(r"//.*")
 SUPPORTED_ERROR: Final = re.compile(r"// *- ([A-Z_]+) \(version ([^)]*)\)")
 METHOD: Final = re.compile(r"^  \S.*?([\w$]+)\(.*\)(?: throws .*)?;$")
 ANONYMOUS: Final = re.compile(r"^(?:\$anonfun\$|lambda\$)(\w+?)(?:\$.*)?$")
@@ -49,10 +46,8 @@ def facts_of(version: str) -> Facts:
     jars = JarSet(name="kafka", version=version).resolve()
     facts: Facts = defaultdict(dict)
     for jar in sorted(jars.glob("kafka*.jar")):
-        with ZipFile(jar) as archive:
-            for name in archive.namelist():
-                if name.startswith(MESSAGES) and name.endswith(".json"):
-                    _read_message(archive.read(name).decode(), facts)
+        for text in message_texts(jar):
+            _read_message(text, facts)
     for line in _run("java", "-cp", f"{jars}/*", str(FACTS)).splitlines():
         kind, name, value = line.split("\t")
         facts[f"{kind}s"][name] = value
@@ -65,7 +60,7 @@ def facts_of(version: str) -> Facts:
 
 
 def _read_message(text: str, facts: Facts) -> None:
-    message = json.loads(COMMENT.sub("", text))
+    message = parse_message(text)
     name = message["name"]
     key = f" (API {message['apiKey']})" if "apiKey" in message else ""
     facts["messages"][name] = f"versions {message['validVersions']}{key}"
