@@ -9,6 +9,7 @@ from kustos.pipeline.privilege.legitimate import Legitimate, known_names
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.proof import Recommendation, recommendation
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.session import frame_of_rows
 from kustos.pipeline.tables.layout import AUDIT_ROLLUP
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def run_recommendation(
 
 def _names(spark: "SparkSession", rollup: "DataFrame", topics: Collection[str]) -> "DataFrame":
     """Return the known names, with the existing topics instead of the topics in the roll-up."""
-    others = known_names(rollup).filter("resource_type <> 'TOPIC'")
+    known = known_names(rollup)
     rows = [("TOPIC", name) for name in sorted(topics)]
-    return others.unionByName(spark.createDataFrame(rows, "resource_type string, resource_name string"))
+    existing = frame_of_rows(spark, rows, known.schema)
+    return known.filter("resource_type <> 'TOPIC'").unionByName(existing)
