@@ -138,9 +138,7 @@ class ListenerPrincipals:
             groups=proven.groups,
         )
         built, flag = self._built(context), proven.token_authenticated
-        if built.token_authenticated is flag and not (flag and built.groups):
-            return built
-        return KafkaPrincipal(built.principal_type, built.name, flag, () if flag else built.groups)
+        return replace(built, token_authenticated=flag, groups=() if flag else built.groups)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
