@@ -26,6 +26,8 @@ class KafkaPrincipal:
 
     USER_TYPE: ClassVar[str] = "User"
     GROUP_TYPE: ClassVar[str] = "Group"
+    GROUP_PREFIX: ClassVar[str] = "Group:"
+    """The beginning of a group in an ACL."""
 
     principal_type: str
     name: str
@@ -49,7 +51,7 @@ class KafkaPrincipal:
     @property
     def group_texts(self) -> tuple[str, ...]:
         """The groups as ACLs name them."""
-        return tuple([f"{self.GROUP_TYPE}:{name}" for name in self.groups])
+        return tuple([self.GROUP_PREFIX + name for name in self.groups])
 
 
 ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")

@@ -45,8 +45,7 @@ def as_own(bindings: Iterable[AclBinding], principal: str, groups: Collection[st
 
 def with_groups(rules: Rules, bindings: Iterable[AclBinding]) -> Rules:
     """Return the rules for a set of ACLs: with groups if an ACL is for a `Group:` principal."""
-    prefix = f"{KafkaPrincipal.GROUP_TYPE}:"
-    has_groups = any(binding.entry.principal.startswith(prefix) for binding in bindings)
+    has_groups = any(binding.entry.principal.startswith(KafkaPrincipal.GROUP_PREFIX) for binding in bindings)
     return replace(rules, clients_have_groups=has_groups)
 
 

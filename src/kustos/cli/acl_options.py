@@ -296,7 +296,7 @@ def groups_of(principal: str, member_of: list[str] | None) -> tuple[str, ...]:
     from kustos.acl import EVERY_PRINCIPAL, KafkaPrincipal
 
     texts = [each.strip() for each in member_of or ()]
-    prefix = f"{KafkaPrincipal.GROUP_TYPE}:"
+    prefix = KafkaPrincipal.GROUP_PREFIX
     for text in texts:
         if not text.startswith(prefix) or text == prefix:
             raise usage_error(f"`{text}` is not a group, write it as `Group:NAME`")

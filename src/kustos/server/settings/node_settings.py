@@ -130,7 +130,7 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
         users = parse_super_users(given.require(SUPER_USERS))
     except AclValueError as error:
         raise SettingsError(f"`super.users`: {error}") from None
-    groups = sorted(each for each in users if each.startswith(f"{KafkaPrincipal.GROUP_TYPE}:"))
+    groups = sorted(each for each in users if each.startswith(KafkaPrincipal.GROUP_PREFIX))
     if groups and any(key.endswith(GROUP_KEYS) for key in given.values):
         given.warnings.append(
             f"`super.users` names `{groups[0]}`, but no group makes its clients super users: name the users"
