@@ -12,7 +12,7 @@ of it is in the name of the file, so an update of Java or of Spark leads to anot
 header last: a file without one is incomplete, and the next session has it written again.
 
 The file holds code that runs with the rights of its reader. So it is used only if it and its folder belong to
-the user, and nobody else may write to them.
+the user, and no other user may write to them.
 """
 
 import hashlib

@@ -50,7 +50,11 @@ class LiteralAndPrefix(Cell):
 
 
 class Pair(Cell):
-    """The cells of two principals for a name, on one host."""
+    """The cells of two principals for a name, on one host.
+
+    `Together` could serve two cells as well, but the first decision on a name would take half as long again:
+    1.8 instead of 1.2 µs.
+    """
 
     __slots__ = ("_first", "_name", "_second")
 
