@@ -126,7 +126,7 @@ def consequence(step: Step) -> str:
         case Conceal():
             return "upstream's addresses are left out"
         case Operations() | ClusterOperations():
-            return "the authorized operations in the answer are those of the client"
+            return "the answer has the client's authorized operations"
         case _:
             return ""
 

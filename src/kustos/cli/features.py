@@ -83,8 +83,8 @@ def features(
 ) -> None:
     """Show and change levels of features, as kafka-features.
 
-    They are those of a Kafka cluster, of a running node by its admin listener, or of a directory, which a
-    node may use while you only `describe` it. The client listeners of a node show the levels of the upstream
+    The target is a Kafka cluster, a running node by its admin listener, or a directory, which a node may
+    use while you only `describe` it. The client listeners of a node show the levels of the upstream
     cluster.
 
     `upgrade` raises metadata.version. From 4.4-IV1 on, ACLs may have ranges of addresses; Kafka's tools of

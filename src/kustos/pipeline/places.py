@@ -1,7 +1,7 @@
 """Places of files: a local path, or one in an object store.
 
 An object store, or HDFS, is reached by delta-rs, which commits to Delta's logs there, too: one client, with
-one set of credentials, those of the environment (or of the machine, as the cloud gives them). An address
+one set of credentials, from the environment (or from the machine, as the cloud gives them). An address
 holds none. Local paths stay `Path`, and are read and written without it.
 """
 
